@@ -25,6 +25,7 @@ from spark_jobs.driver.heartbeats import WAKE_UP
 from spark_jobs.driver.losses import LossCounter
 from spark_jobs.driver.query import start_query, wait_for_boundary
 from spark_jobs.driver.rebuilding import Rebuilding, initial_state_of
+from spark_jobs.driver.replanning import Replanning
 from spark_jobs.driver.reports import describe
 from spark_jobs.driver.stalls import Pace
 from spark_jobs.driver.streams_in_force import StreamsInForce, streams_in_force
@@ -84,6 +85,9 @@ class Job:
         self._rebuilding = Rebuilding(parts)
         if self._rebuilding.is_due:
             self._losses.restart_batches()
+        self._replanning = Replanning(parts.checkpoint, parts.settings.max_events_per_batch)
+        if not self._rebuilding.has_plan:
+            self._replanning.discard_unwritten(parts.written)
 
     def run(self) -> None:
         """Run until stopped or, with `until_end`, until all records are read.
@@ -250,6 +254,8 @@ class Job:
                 layout.shuffle_partitions,
                 parts.checkpoint.query_location,
                 parts.claim.owner,
+                parts.marks,
+                self._replanning.limit,
                 one_batch=one_batch,
                 starts=starts,
                 initial=initial,
@@ -295,6 +301,11 @@ class Job:
                 parts.claim.look()
                 if watched.take_progress(query.lastProgress):
                     self._failures = 0
+                    is_other = self._replanning.complete(watched.records)
+                    if is_other and not parts.settings.until_end:
+                        _log.info("the query restarts with larger batches")
+                        reporter.state("restarting")
+                        break
                 if watched.is_hanging():
                     raise HangingQueryError(parts.settings.max_batch_seconds)
                 reporter.refresh()

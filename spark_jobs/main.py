@@ -29,7 +29,7 @@ from spark_jobs.driver.config_watch import ConfigWatch
 from spark_jobs.driver.event_topics import check_topics
 from spark_jobs.driver.offsets import KafkaOffsets
 from spark_jobs.driver.parts import Parts
-from spark_jobs.driver.planning import prepare_layout
+from spark_jobs.driver.planning import prepare_layout, read_slots
 from spark_jobs.driver.reports import Reporter, describe
 from spark_jobs.driver.rights import warn_of_wide_folder
 from spark_jobs.driver.rivals import refuse_rivals
@@ -39,6 +39,7 @@ from spark_jobs.driver.stale_checkpoint import check_checkpoint, check_copy
 from spark_jobs.errors import ClaimLostError, RivalJobError, SettingError, SparkJobError
 from spark_jobs.job import Job
 from spark_jobs.settings import Settings
+from spark_jobs.sink.marker import read_marks
 from spark_jobs.sink.ownership import claims_of
 
 if TYPE_CHECKING:
@@ -139,8 +140,11 @@ def run(settings: Settings, stop: threading.Event) -> int:
             )
             owner = claims_of(topics, settings.client).claim(layout.id, partitions, wall_clock_us())
             reporter.state("starting", checkpoint=layout.id, claim=owner.number)
-            check_checkpoint(checkpoint, layout, settings, owner)
-            layout = prepare_layout(checkpoint, session, layout, settings)
+            # No transaction is open: the claim has ended them.
+            state = read_slots(settings.client, topics.state)
+            marks = read_marks(state)
+            written = check_checkpoint(checkpoint, layout, settings, owner, marks)
+            layout = prepare_layout(checkpoint, session, layout, settings, state)
             config_topic = ConfigTopic(
                 checkpoint,
                 topics.config,
@@ -157,6 +161,8 @@ def run(settings: Settings, stop: threading.Event) -> int:
                 offsets,
                 reporter,
                 Claim(topics, settings.client, owner),
+                marks,
+                written,
                 wall_clock_us,
                 stop,
             )

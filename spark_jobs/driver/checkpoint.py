@@ -172,6 +172,37 @@ class Checkpoint:
             name = f"query/offsets/{self.newest_batch()}"
             self.write(name, "\n".join([*lines[:_HEAD_LINES], *changed]).encode())
 
+    def discard_batch(self, batch: int) -> None:
+        """Remove the offsets of an unfinished batch, and the state that its tasks have stored.
+
+        No query of this checkpoint may run, also not in another process.
+
+        Parameters
+        ----------
+        batch : int
+            Number of the newest batch.
+        """
+        # Offsets are removed last: until then the batch is unfinished.
+        if batch == 0:
+            # Spark requires that the first batch finds no state.
+            self.remove("query/state")
+        else:
+            self._remove_state(batch + 1)
+        self.remove(f"query/offsets/{batch}")
+
+    def _remove_state(self, version: int) -> None:
+        """Remove changes and snapshots of a version of the state: the batch that reads it."""
+        store = self._path("query/state")
+        names = {f"{version}.changelog", f"{version}.zip"}
+        with self.naming_store():
+            if not self._files.exists(store):
+                return
+            found = self._files.listFiles(store, True)  # noqa: FBT003 - Java has no keywords
+            while found.hasNext():
+                path = found.next().getPath()
+                if path.getName() in names:
+                    self._files.delete(path, False)  # noqa: FBT003 - see above
+
     def _offsets(self, folder: str) -> list[str]:
         """Read the offsets file of the newest batch in a folder, as lines."""
         newest = self._newest(folder)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -28,6 +28,10 @@ class Parts:
     ----------
     settings, session, layout, checkpoint, config_topic, watch, offsets, reporter, claim
         See their classes.
+    marks : mapping of str to int
+        Batches that were written when the job started; see `spark_jobs.sink.marker.read_marks`.
+    written : int
+        Newest batch of the checkpoint that was written when the job started, or -1.
     clock : callable
         Wall time in µs since 1970.
     stop : threading.Event
@@ -43,5 +47,7 @@ class Parts:
     offsets: KafkaOffsets
     reporter: Reporter
     claim: Claim
+    marks: Mapping[str, int]
+    written: int
     clock: Callable[[], int]
     stop: threading.Event

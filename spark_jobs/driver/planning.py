@@ -24,10 +24,10 @@ from spark_jobs.driver.rebuild import (
     without_events,
 )
 from spark_jobs.errors import CheckpointMismatchError, DeliveryError
-from spark_jobs.worker.slot_records import Generation, read_generations
+from spark_jobs.worker.slot_records import Generation, generation_of, read_generations
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -42,7 +42,7 @@ _READ_SECONDS = 600.0
 
 
 def read_slots(properties: Properties, topic: str) -> dict[bytes, bytes]:
-    """Return the newest value of each key of the topic of slots.
+    """Return the newest value of each key of the state topic.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def read_slots(properties: Properties, topic: str) -> dict[bytes, bytes]:
 
 
 def remove_slots(properties: Properties, topic: str, keys: Iterable[bytes]) -> None:
-    """Write tombstones for keys of the topic of slots.
+    """Write tombstones for keys of the state topic.
 
     Raises
     ------
@@ -92,7 +92,11 @@ def remove_slots(properties: Properties, topic: str, keys: Iterable[bytes]) -> N
 
 
 def prepare_layout(
-    checkpoint: Checkpoint, session: SparkSession, layout: Layout, settings: Settings
+    checkpoint: Checkpoint,
+    session: SparkSession,
+    layout: Layout,
+    settings: Settings,
+    values: Mapping[bytes, bytes],
 ) -> Layout:
     """Return the layout of the query; plan a rebuild if the checkpoint has no query.
 
@@ -106,6 +110,8 @@ def prepare_layout(
         Layout that the checkpoint has.
     settings : Settings
         Settings of the job.
+    values : mapping of bytes to bytes
+        Newest value of each key of the state topic.
 
     Raises
     ------
@@ -119,14 +125,12 @@ def prepare_layout(
     plan = read_plan(checkpoint)
     if plan is not None:
         return _apply(checkpoint, layout, plan)
-    topic = settings.topics.state
-    values = read_slots(settings.client, topic)
     if checkpoint.newest_batch() >= 0:
         _check_newest(layout, read_generations(values))
         return layout
     if values and settings.without_checkpoint == "beginning":
         _log.warning("all topics are read from their beginning; their alarms are written again")
-        remove_slots(settings.client, topic, values)
+        remove_slots(settings.client, settings.topics.state, values)
         return layout
     generations = read_generations(values)
     if not generations:
@@ -222,5 +226,5 @@ def remove_former(settings: Settings, layout: Layout) -> None:
     values = read_slots(settings.client, topic)
     generations = read_generations(values)
     if generations and generations[0].number == layout.generation and generations[0].is_complete:
-        mine = f"{layout.generation}/".encode()
-        remove_slots(settings.client, topic, [key for key in values if not key.startswith(mine)])
+        former = [key for key in values if generation_of(key) not in (None, layout.generation)]
+        remove_slots(settings.client, topic, former)

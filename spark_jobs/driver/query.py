@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from spark_jobs.driver.replanning import BatchLimit
     from spark_jobs.settings import Settings
     from spark_jobs.sink.ownership import Owner
     from spark_jobs.worker.operator import InForce
@@ -31,6 +32,8 @@ def start_query(
     shuffle_partitions: int,
     checkpoint: str,
     owner: Owner,
+    marks: Mapping[str, int],
+    limit: BatchLimit,
     *,
     one_batch: bool,
     starts: Positions | None = None,
@@ -54,6 +57,10 @@ def start_query(
         Location of the query's state.
     owner : Owner
         Claim of the job.
+    marks : mapping of str to int
+        See `sink_options`.
+    limit : BatchLimit
+        Limits of a batch.
     one_batch : bool
         Whether the query runs the unfinished batch and then idles. Otherwise `until_end` of the
         settings decides whether it ends by itself at the current end of the topics.
@@ -63,11 +70,11 @@ def start_query(
         See `transform`.
     """
     session.conf.set("spark.sql.shuffle.partitions", str(shuffle_partitions))
-    records = read_kafka(session, settings, topic_partitions, starts)
+    records = read_kafka(session, settings, topic_partitions, limit, starts)
     readers = session.sparkContext.defaultParallelism
     output = transform(records, in_force, settings.max_record_bytes, readers, initial)
     session.dataSource.register(KafkaSink)
-    options = sink_options(settings.prefix, settings.client, owner)
+    options = sink_options(settings.prefix, settings.client, owner, marks)
     writer = (
         output.writeStream.format(FORMAT)
         .queryName("coincide")

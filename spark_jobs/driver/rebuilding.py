@@ -49,6 +49,11 @@ class Rebuilding:
         return self._layout
 
     @property
+    def has_plan(self) -> bool:
+        """Whether the query may not have reached the positions of a plan."""
+        return self._plan is not None
+
+    @property
     def is_due(self) -> bool:
         """Whether the next batch is the first one of slots that begin with a published state."""
         return self._plan is not None and self._parts.checkpoint.completed_batch() < 0

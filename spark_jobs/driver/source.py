@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from spark_jobs.driver.replanning import BatchLimit
     from spark_jobs.settings import Settings
     from spark_jobs.worker.positions import Positions
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 _EARLIEST = -2
 # Topic names cannot contain this character.
 _BETWEEN = "/"
+# Max records that a Kafka consumer holds in memory while buffered events are read again.
+_RANGE_POLL_RECORDS = 1_000
 _BYTES = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
 _DESERIALIZERS = {"key.deserializer": _BYTES, "value.deserializer": _BYTES}
 
@@ -40,6 +43,7 @@ def read_kafka(
     session: SparkSession,
     settings: Settings,
     partitions: Mapping[str, int],
+    limit: BatchLimit,
     starts: Positions | None = None,
 ) -> DataFrame:
     """Read all topics from the offsets of the checkpoint, or without one from their beginning.
@@ -52,13 +56,16 @@ def read_kafka(
         Settings of the job.
     partitions : mapping of topic to int
         Number of partitions of each event topic.
+    limit : BatchLimit
+        Limits of a batch.
     starts : Positions or None
         Offsets at which a query without offsets in its checkpoint begins, instead of the beginning.
     """
     topics = settings.topics
-    config = _read(session, settings, {topics.config: 1}, {}, starts)
-    limit = {"maxOffsetsPerTrigger": str(settings.max_events_per_batch)}
-    events = _read(session, settings, {topics.heartbeats: 1, **partitions}, limit, starts)
+    config = _read(session, settings, {topics.config: 1}, limit.poll_records, {}, starts)
+    most = {"maxOffsetsPerTrigger": str(limit.records)}
+    both = {topics.heartbeats: 1, **partitions}
+    events = _read(session, settings, both, limit.poll_records, most, starts)
     return _before(events, settings.until_offsets).union(config)
 
 
@@ -148,8 +155,9 @@ def read_ranges(
         ).decode()
         for edge in (0, 1)
     ]
+    assigned = {topic: list(partitions) for topic, partitions in ranges.items()}
     options = {
-        **_common(settings, {topic: list(partitions) for topic, partitions in ranges.items()}),
+        **_common(settings, assigned, _RANGE_POLL_RECORDS),
         "startingOffsets": offsets[0],
         "endingOffsets": offsets[1],
         "failOnDataLoss": "true",
@@ -161,6 +169,7 @@ def _read(
     session: SparkSession,
     settings: Settings,
     partitions: Mapping[str, int],
+    poll_records: int,
     limit: Mapping[str, str],
     starts: Positions | None,
 ) -> DataFrame:
@@ -168,7 +177,7 @@ def _read(
     # the job knows it.
     assigned = {topic: list(range(count)) for topic, count in partitions.items()}
     options = {
-        **_common(settings, assigned),
+        **_common(settings, assigned, poll_records),
         "startingOffsets": _starting_offsets(assigned, starts),
         "includeHeaders": "true",
         **limit,
@@ -192,7 +201,9 @@ def _starting_offsets(assigned: Mapping[str, list[int]], starts: Positions | Non
     ).decode()
 
 
-def _common(settings: Settings, assigned: Mapping[str, list[int]]) -> dict[str, str]:
+def _common(
+    settings: Settings, assigned: Mapping[str, list[int]], poll_records: int
+) -> dict[str, str]:
     return {
         "kafka.bootstrap.servers": settings.bootstrap,
         "assign": orjson.dumps(assigned).decode(),
@@ -200,8 +211,7 @@ def _common(settings: Settings, assigned: Mapping[str, list[int]]) -> dict[str, 
         # The source also polls partitions without new records, and later requests wait for that
         # poll: the wait is kept short.
         "kafka.fetch.max.wait.ms": "5",
-        # Spark requests the partition's bounds after each poll: polls are few and large.
-        "kafka.max.poll.records": "10000",
+        "kafka.max.poll.records": str(poll_records),
         "kafka.max.partition.fetch.bytes": str(8 * 1024 * 1024),
         **{f"kafka.{name}": value for name, value in settings.source_properties.items()},
     }

@@ -30,7 +30,7 @@ from spark_jobs.sink.transactional_client import as_own_error
 from spark_jobs.sink.transactions import PartitionProducer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from spark_jobs.driver.checkpoint import Checkpoint, Layout
     from spark_jobs.settings import Properties, Settings
@@ -74,8 +74,12 @@ def check_copy(checkpoint: Checkpoint, layout: Layout, settings: Settings) -> No
 
 
 def check_checkpoint(
-    checkpoint: Checkpoint, layout: Layout, settings: Settings, owner: Owner
-) -> None:
+    checkpoint: Checkpoint,
+    layout: Layout,
+    settings: Settings,
+    owner: Owner,
+    marks: Mapping[str, int],
+) -> int:
     """Check that the checkpoint contains all batches that were written with it.
 
     Parameters
@@ -88,6 +92,13 @@ def check_checkpoint(
         Settings of the job.
     owner : Owner
         Claim of the job.
+    marks : mapping of str to int
+        See `spark_jobs.sink.marker.read_marks`.
+
+    Returns
+    -------
+    int
+        Newest batch that a part of the sink has written, or -1.
 
     Raises
     ------
@@ -100,20 +111,20 @@ def check_checkpoint(
     """
     query = _read_query(checkpoint)
     if query is None:
-        return
+        return -1
     targets = [
         *(
-            target_of(settings.prefix, query, number, owner)
+            target_of(settings.prefix, query, number, owner, marks)
             for number in range(layout.shuffle_partitions)
         ),
-        merge_target(settings.prefix, query, owner),
+        merge_target(settings.prefix, query, owner, marks),
     ]
     # An earlier version, whose transactional ids were these, may have left transactions open.
     claims_of(settings.topics, settings.client).fence(target.group for target in targets)
-    check_marks(checkpoint.newest_batch(), targets, settings.client)
+    return check_marks(checkpoint.newest_batch(), targets, settings.client)
 
 
-def check_marks(newest: int, targets: Iterable[Target], properties: Properties) -> None:
+def check_marks(newest: int, targets: Iterable[Target], properties: Properties) -> int:
     """Check that no partition of the sink has written a batch after the newest batch.
 
     Parameters
@@ -124,6 +135,11 @@ def check_marks(newest: int, targets: Iterable[Target], properties: Properties) 
         Targets of the partitions of the sink.
     properties : mapping
         librdkafka properties.
+
+    Returns
+    -------
+    int
+        Newest batch that a partition has written, or -1.
 
     Raises
     ------
@@ -138,7 +154,7 @@ def check_marks(newest: int, targets: Iterable[Target], properties: Properties) 
         # mark decided.
         return PartitionProducer(target, properties).next_batch()
 
-    _compare(newest, next_batch, targets)
+    return _compare(newest, next_batch, targets)
 
 
 def _read_query(checkpoint: Checkpoint) -> str | None:
@@ -151,8 +167,9 @@ def _parts(layout: Layout) -> list[int | str]:
     return [*range(layout.shuffle_partitions), MERGED]
 
 
-def _compare(newest: int, next_batch: Callable[[_Part], int], parts: Iterable[_Part]) -> None:
+def _compare(newest: int, next_batch: Callable[[_Part], int], parts: Iterable[_Part]) -> int:
     with ThreadPoolExecutor(_MAX_AT_ONCE) as threads:
         written = max(threads.map(next_batch, parts), default=0) - 1
     if written > newest:
         raise StaleCheckpointError(newest, written)
+    return written

@@ -75,6 +75,8 @@ class Watched:
         self._ticker = Ticker(in_force.streams, in_force.partitions, parts.offsets, parts.clock)
         self._completed: dict[Place, int] = {}
         self._batch = -1
+        # Number of records that the newest batch has read.
+        self.records = 0
         self._next_tick = 0.0
         self._registered = parts.watch.streams
         self._stalls = watch_for_stalls(parts.settings)
@@ -114,7 +116,7 @@ class Watched:
             reporter.state("running", exception=None)
             _log.info("running: batch %d completed", progress["batchId"])
         self._is_stalled = False
-        self._batch = progress["batchId"]
+        self._batch, self.records = progress["batchId"], progress["numInputRows"]
         return True
 
     def needs_restart(self, wanted: Callable[[], StreamsInForce], query: StreamingQuery) -> bool:

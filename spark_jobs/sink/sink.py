@@ -1,12 +1,13 @@
 """The exactly-once Kafka sink: one transaction per task and batch, with the batch's number in it.
 
 A task writes its records in one Kafka transaction. In the same transaction it commits `batch + 1`
-as the offset of a marker partition, for a separate consumer group. A task first compares its batch
-with that offset and skips a batch that is already written: a batch that Spark repeats has the same
-input and the same state, hence the same output. Consumers that read committed records therefore
-receive every record exactly once, wherever the job was killed. An offset greater than `batch + 1`
-is an error: Spark repeats only the newest batch, so the checkpoint is an old copy and the batch
-contains new output (see `spark_jobs.driver.stale_checkpoint`).
+as the offset of a marker partition, for a separate consumer group, and writes it to the state topic
+(see `spark_jobs.sink.marker`). A task first compares its batch with that mark and skips a batch
+that is already written: a batch that Spark repeats has the same input and the same state, hence the
+same output. Consumers that read committed records therefore receive every record exactly once,
+wherever the job was killed. A mark greater than `batch + 1` is an error: Spark repeats only the
+newest batch, so the checkpoint is an old copy and the batch contains new output (see
+`spark_jobs.driver.stale_checkpoint`).
 
 Shares of results that need all slots are returned to the driver, which merges them after all tasks
 have written, in one more transaction with a mark of its own. The job may be killed between the
@@ -43,7 +44,7 @@ from spark_jobs.worker.results import pack_results
 from spark_jobs.worker.shares import SlotShares
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pyarrow import RecordBatch
     from pyspark.sql.types import StructType
@@ -98,10 +99,13 @@ class KafkaSink(DataSource):
             prefix=self.options["prefix"],
             properties=orjson.loads(self.options["properties"]),
             owner=Owner(*orjson.loads(self.options["owner"])),
+            marks=orjson.loads(self.options["marks"]),
         )
 
 
-def sink_options(prefix: str, properties: Properties, owner: Owner) -> dict[str, str]:
+def sink_options(
+    prefix: str, properties: Properties, owner: Owner, marks: Mapping[str, int]
+) -> dict[str, str]:
     """Return the options of the sink.
 
     Parameters
@@ -112,11 +116,14 @@ def sink_options(prefix: str, properties: Properties, owner: Owner) -> dict[str,
         librdkafka properties of producers.
     owner : Owner
         Claim of the job.
+    marks : mapping of str to int
+        See `spark_jobs.sink.marker.read_marks`.
     """
     return {
         "prefix": prefix,
         "properties": orjson.dumps(dict(properties)).decode(),
         "owner": orjson.dumps(list(owner)).decode(),
+        "marks": orjson.dumps(dict(marks)).decode(),
     }
 
 
@@ -126,13 +133,14 @@ class KafkaWriter(DataSourceStreamArrowWriter):
 
     Parameters
     ----------
-    prefix, properties, owner
+    prefix, properties, owner, marks
         See `sink_options`.
     """
 
     prefix: str
     properties: Properties
     owner: Owner
+    marks: Mapping[str, int]
 
     def write(self, iterator: Iterator[RecordBatch]) -> Written:
         """Write all records of the task in one transaction, unless the batch is already written."""
@@ -146,7 +154,7 @@ class KafkaWriter(DataSourceStreamArrowWriter):
             if not spool.count and not shares:
                 return Written(0)
             batch, query, partition = _read_place()
-            target = target_of(self.prefix, query, partition, self.owner)
+            target = target_of(self.prefix, query, partition, self.owner, self.marks)
             # Unpacked one by one while sending: many objects at once would cost garbage
             # collections.
             count = producer_of(target, self.properties).write(batch, PackedRecords(spool))
@@ -160,7 +168,7 @@ class KafkaWriter(DataSourceStreamArrowWriter):
         if not shares:
             return
         query = next(it.query for it in written if it.shares)
-        target = merge_target(self.prefix, query, self.owner)
+        target = merge_target(self.prefix, query, self.owner, self.marks)
         blobs = pack_merged(shares, target.topics)
         if blobs:
             producer_of(target, self.properties).write(batchId, PackedRecords(blobs))
@@ -192,18 +200,20 @@ def pack_merged(shares: Sequence[SlotShares], topics: Topics) -> list[bytes]:
     return [*pack_results(results, detected_at_us, topics), *later]
 
 
-def merge_target(prefix: str, query: str, owner: Owner) -> Target:
+def merge_target(prefix: str, query: str, owner: Owner, marks: Mapping[str, int]) -> Target:
     """Return the target of merged results.
 
     Parameters
     ----------
-    prefix, query, owner
+    prefix, query, owner, marks
         See `target_of`.
     """
-    return _target(prefix, query, MERGED, owner)
+    return _target(prefix, query, MERGED, owner, marks)
 
 
-def target_of(prefix: str, query: str, partition: int, owner: Owner) -> Target:
+def target_of(
+    prefix: str, query: str, partition: int, owner: Owner, marks: Mapping[str, int]
+) -> Target:
     """Return the target of a partition of the sink.
 
     Parameters
@@ -216,12 +226,17 @@ def target_of(prefix: str, query: str, partition: int, owner: Owner) -> Target:
         Number of the partition.
     owner : Owner
         Claim of the job.
+    marks : mapping of str to int
+        See `spark_jobs.sink.marker.read_marks`.
     """
-    return _target(prefix, query, partition, owner)
+    return _target(prefix, query, partition, owner, marks)
 
 
-def _target(prefix: str, query: str, part: int | str, owner: Owner) -> Target:
-    return Target(sink_id(prefix, part), mark_group(prefix, query, part), topics_of(prefix), owner)
+def _target(
+    prefix: str, query: str, part: int | str, owner: Owner, marks: Mapping[str, int]
+) -> Target:
+    group = mark_group(prefix, query, part)
+    return Target(sink_id(prefix, part), group, topics_of(prefix), owner, marks.get(group, 0))
 
 
 def mark_group(prefix: str, query: str, part: int | str) -> str:

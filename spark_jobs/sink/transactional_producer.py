@@ -176,8 +176,8 @@ class TransactionalProducer:
         else:
             self._failures.other.append(with_right(error, "Write", topic, self._user))
 
-    def write(self, batch: int, records: Iterable[Record]) -> int:
-        """Write the records and the mark in one transaction.
+    def write(self, batch: int, records: Iterable[Record], mark: Record) -> int:
+        """Write the records and both marks in one transaction.
 
         Parameters
         ----------
@@ -185,6 +185,8 @@ class TransactionalProducer:
             Number of the batch, which the mark stores.
         records : iterable of Record
             All records of this partition in the batch.
+        mark : Record
+            Mark of the batch in the state topic.
 
         Returns
         -------
@@ -206,6 +208,8 @@ class TransactionalProducer:
                 self._topics.add(record.topic)
                 self._produce(record)
                 count += 1
+            self._topics.add(mark.topic)
+            self._produce(mark)
             self._flush()
             self._producer.send_offsets_to_transaction(
                 [self._marker.of(batch)], self._marker.group, TIMEOUT_SECONDS

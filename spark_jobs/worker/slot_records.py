@@ -8,7 +8,7 @@ slots can change, and the records of the former slots remain until all new slots
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Self
 
 import orjson
@@ -134,12 +134,18 @@ class Generation(NamedTuple):
         return self.is_complete and all(it == found[0] for it in found)
 
 
-def read_generations(values: dict[bytes, bytes]) -> list[Generation]:
+def generation_of(key: bytes) -> int | None:
+    """Return the generation of a record of the state topic; None of a mark of the sink."""
+    generation, slash, _ = key.partition(b"/")
+    return int(generation) if slash else None
+
+
+def read_generations(values: Mapping[bytes, bytes]) -> list[Generation]:
     """Return the generations in the topic, newest first.
 
     Parameters
     ----------
-    values : dict of bytes to bytes
+    values : mapping of bytes to bytes
         Newest value of each key.
 
     Raises

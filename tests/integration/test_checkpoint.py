@@ -22,6 +22,7 @@ from spark_jobs.driver.checkpoint import (
 )
 from spark_jobs.driver.config_topic import ConfigTopic
 from spark_jobs.driver.losses import LossCounter
+from spark_jobs.driver.replanning import BatchLimit, Replanning
 from spark_jobs.driver.session import open_session
 from spark_jobs.errors import CheckpointMismatchError, CheckpointStoreError, ConfigTopicError
 from spark_jobs.settings import Settings
@@ -135,6 +136,81 @@ def test_checkpoint_that_vanished_is_not_taken_for_an_empty_one(
             check_layout(checkpoint, layout)
         # Another one in its place.
         open_layout(checkpoint, session, 3)
+
+
+def begin_batch(checkpoint: Checkpoint, batch: int, *, is_complete: bool = False) -> None:
+    """Write the files of a batch, as Spark does; its state has version `batch + 1`."""
+    offsets = json.dumps({"events": {"0": 16_000 * (batch + 1)}})
+    checkpoint.write(f"query/offsets/{batch}", f"v1\n{{}}\n{offsets}".encode())
+    for name in (f"{batch + 1}.changelog", f"{batch + 1}.zip"):
+        checkpoint.write(f"query/state/0/1/{name}", b"state")
+    if is_complete:
+        checkpoint.write(f"query/commits/{batch}", b"v1\n{}")
+
+
+def files_of(folder: Path) -> set[str]:
+    return {str(it.relative_to(folder)) for it in folder.rglob("*") if it.is_file()}
+
+
+def test_unfinished_batch_is_removed_with_its_state_if_nothing_was_written(
+    checkpoint: Checkpoint, tmp_path: Path
+) -> None:
+    for batch in range(3):
+        begin_batch(checkpoint, batch, is_complete=batch < 2)
+    checkpoint.write("query/state/0/1/13.changelog", b"of another version")
+    before = files_of(tmp_path / "job" / "query")
+    Replanning(checkpoint, 5_000).discard_unwritten(2)
+    assert files_of(tmp_path / "job" / "query") == before
+    Replanning(checkpoint, 5_000).discard_unwritten(1)
+    removed = {"offsets/2", "state/0/1/3.changelog", "state/0/1/3.zip"}
+    assert files_of(tmp_path / "job" / "query") == before - removed
+    assert not checkpoint.has_unfinished_batch()
+
+
+def test_first_batch_is_removed_with_the_whole_state(
+    checkpoint: Checkpoint, tmp_path: Path
+) -> None:
+    begin_batch(checkpoint, 0)
+    checkpoint.write("query/state/0/_metadata/v2/0", b"of the operator")
+    Replanning(checkpoint, 5_000).discard_unwritten(-1)
+    assert files_of(tmp_path / "job" / "query") == set()
+
+
+def fail_batch(checkpoint: Checkpoint, batch: int, max_records: int) -> Replanning:
+    """Begin a batch and start the job again."""
+    begin_batch(checkpoint, batch)
+    replanning = Replanning(checkpoint, max_records)
+    replanning.discard_unwritten(batch - 1)
+    return replanning
+
+
+def test_batches_are_smaller_after_repeated_failures(checkpoint: Checkpoint) -> None:
+    usual = BatchLimit(100_000, 10_000)
+    begin_batch(checkpoint, 0, is_complete=True)
+    limits = [fail_batch(checkpoint, 1, 100_000).limit for _ in range(5)]
+    # The failed batch had 16,000 records.
+    assert limits == [usual, *(BatchLimit(it, 100) for it in (2_000, 250, 100, 100))]
+    replanning = Replanning(checkpoint, 100_000)
+    assert not replanning.complete(50)
+    assert replanning.complete(49)
+    assert replanning.limit == Replanning(checkpoint, 100_000).limit == usual
+    # A batch limit below the smallest one stays as it is.
+    fail_batch(checkpoint, 1, 10)
+    assert fail_batch(checkpoint, 1, 10).limit == BatchLimit(10, 100)
+
+
+def test_reduced_batches_grow_again_while_records_are_unread(checkpoint: Checkpoint) -> None:
+    begin_batch(checkpoint, 0, is_complete=True)
+    for _ in range(4):
+        replanning = fail_batch(checkpoint, 1, 10_000)
+    limits = []
+    while replanning.limit.records < 10_000:
+        limits.append(replanning.limit.records)
+        grows = [replanning.complete(limits[-1]) for _ in range(20)]
+        assert grows == [*[False] * 19, True]
+        assert Replanning(checkpoint, 10_000).limit == replanning.limit
+    assert limits == [100, 800, 6_400]
+    assert checkpoint.read("replanned.json") is None
 
 
 def test_losses_are_counted_once_and_kept(checkpoint: Checkpoint) -> None:

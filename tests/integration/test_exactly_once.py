@@ -20,10 +20,12 @@ from confluent_kafka.admin import (
 
 from cli.stack.broker import EmbeddedBroker
 from correlation.resources.topics import OMITTED_HEADER, Channel, Topics
+from kafka_client.clients import UserAdmin
+from spark_jobs.driver.planning import read_slots
 from spark_jobs.driver.stale_checkpoint import check_marks
 from spark_jobs.errors import DeliveryError, StaleCheckpointError
 from spark_jobs.sink import transactional_producer
-from spark_jobs.sink.marker import Marker
+from spark_jobs.sink.marker import Marker, read_marks
 from spark_jobs.sink.transactions import PartitionProducer
 from spark_jobs.worker.envelope import Record
 from tests.support.claims import claim, target
@@ -54,7 +56,8 @@ class Sink:
         topics = Topics(prefix)
         self.topic, self.dead_letter, self.missing = topics.alarms, topics.dead_letter, topics.late
         self.properties: Properties = {"bootstrap.servers": bootstrap}
-        create_topics(bootstrap, dict.fromkeys((self.topic, self.dead_letter, topics.config), 1))
+        names = (self.topic, self.dead_letter, topics.config, topics.state)
+        create_topics(bootstrap, dict.fromkeys(names, 1))
         self.target = target(topics, claim(topics, self.properties))
 
     def producer(self) -> PartitionProducer:
@@ -152,6 +155,22 @@ def test_mark_of_a_transaction_that_a_killed_job_left_open_does_not_count(sink: 
     marker = Marker(sink.target.topics.config, sink.target.group, sink.properties)
     dead.send_offsets_to_transaction([marker.of(10)], marker.group, 30)
     check_marks(9, [sink.target], sink.properties)
+
+
+def test_marks_of_the_state_topic_remain_when_those_of_the_group_have_expired(sink: Sink) -> None:
+    client = UserAdmin(sink.properties)
+    first = sink.producer()
+    first.write(8, sink.records("a"))
+    first.write(9, sink.records("b"))
+    client.delete_consumer_groups([sink.target.group])[sink.target.group].result()
+    marks = read_marks(read_slots(sink.properties, sink.target.topics.state))
+    assert marks == {sink.target.group: 10}
+    late = PartitionProducer(sink.target._replace(stored=marks[sink.target.group]), sink.properties)
+    assert late.write(9, sink.records("b")) == 0
+    with pytest.raises(StaleCheckpointError, match="batch 9 is in"):
+        late.write(8, sink.records("a"))
+    assert late.write(10, sink.records("c")) == 1
+    assert sink.written() == [b"a", b"b", b"c"]
 
 
 def test_record_keeps_key_value_and_headers_also_when_they_are_null(sink: Sink) -> None:

@@ -36,9 +36,11 @@ class Merger:
         self.bootstrap, self.prefix = bootstrap, prefix
         self.topics = topics_of(prefix)
         channels = [self.topics.of(it) for it in self.topics.channels]
-        create_topics(bootstrap, dict.fromkeys([*channels, self.topics.config], 1))
+        create_topics(
+            bootstrap, dict.fromkeys([*channels, self.topics.config, self.topics.state], 1)
+        )
         properties: Properties = {"bootstrap.servers": bootstrap}
-        self.writer = KafkaWriter(prefix, properties, claim(self.topics, properties))
+        self.writer = KafkaWriter(prefix, properties, claim(self.topics, properties), {})
         self.slots = GridSlots(2, SLOTS)
         self.rng = random.Random(3)  # noqa: S311 - a reproducible choice, no secret
         self.sent = 0
@@ -91,7 +93,7 @@ def test_repeated_batch_is_merged_once_by_the_same_and_by_another_process(merger
 
 
 def test_mark_of_a_later_batch_shows_an_old_checkpoint(merger: Merger) -> None:
-    target = merge_target(merger.prefix, QUERY, merger.writer.owner)
+    target = merge_target(merger.prefix, QUERY, merger.writer.owner, {})
     first, second = merger.evaluate(), merger.evaluate()
     merger.writer.commit(first, 4)
     merger.writer.commit(second, 6)

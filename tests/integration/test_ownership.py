@@ -42,7 +42,8 @@ class Installation:
     def __init__(self, bootstrap: str, prefix: str) -> None:
         self.bootstrap, self.topics = bootstrap, Topics(prefix)
         self.properties: Properties = {"bootstrap.servers": bootstrap}
-        create_topics(bootstrap, dict.fromkeys((self.topics.alarms, self.topics.config), 1))
+        names = (self.topics.alarms, self.topics.config, self.topics.state)
+        create_topics(bootstrap, dict.fromkeys(names, 1))
         self.claims = claims_of(self.topics, self.properties)
 
     def claim(self, checkpoint: str, partitions: int = 1) -> Owner:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import time
 import uuid
 from dataclasses import replace
@@ -11,6 +13,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from correlation.resources.streams import Stream
+from kafka_client.clients import UserAdmin
 from tests.support.job import JobUnderTest, total, unfinish_last_batch
 from tests.support.patience import MAX_DELAY_US, PATIENCE_SECONDS
 from tests.support.workload import NearCondition, Occurrence, stream_resource
@@ -49,6 +52,15 @@ def consume(job: JobUnderTest, *events: Occurrence) -> None:
     job.wait_for_slots(lambda slots: total(slots, "events_consumed_total") >= before + len(events))
 
 
+def begin_next_batch(job: JobUnderTest, ends: dict[str, dict[str, int]]) -> None:
+    """Write the offsets of one more batch, as a job does that is killed before its tasks run."""
+    offsets = job.folder / "checkpoint" / "query" / "offsets"
+    last = max(int(path.name) for path in offsets.iterdir() if path.name.isdigit())
+    *head, events, config = (offsets / str(last)).read_text().splitlines()
+    begun = json.dumps({**json.loads(events), **ends})
+    (offsets / str(last + 1)).write_text("\n".join([*head, begun, config]))
+
+
 def test_unfinished_batch_is_completed_with_the_streams_it_was_begun_with(
     job: JobUnderTest,
 ) -> None:
@@ -66,6 +78,28 @@ def test_unfinished_batch_is_completed_with_the_streams_it_was_begun_with(
         expected = [("near", "a1", "b1")]
         assert job.alarms("near", awaited=expected) == expected
         assert job.read(job.topics.dead_letter) == []
+    finally:
+        job.process.stop(5)
+
+
+def test_batch_of_which_nothing_was_written_is_planned_again_with_the_present_streams(
+    job: JobUnderTest,
+) -> None:
+    now = time.time_ns() // 1_000
+    try:
+        consume(job, event("b", "b1", now))
+        assert job.stop() == 0
+        job.send([event("b", "b2", now), event("a", "a1", now)])
+        begin_next_batch(job, {job.streams["b"].topic: {"0": 2}})
+        short = replace(job.streams["a"], max_uncertainty_us=MAX_UNCERTAINTY_US // 2)
+        job.register(replace(stream_resource(short), version=2))
+        job.start()
+        consume(job, Occurrence("a", "a2", "k", now, now))
+        expected = [("near", "a2", "b1"), ("near", "a2", "b2")]
+        assert job.alarms("near", awaited=expected) == expected
+        (letter,) = job.read(job.topics.dead_letter)
+        assert b"a1" in (letter.value or b"")
+        assert "completing the unfinished batch" not in (job.folder / "job.log").read_text()
     finally:
         job.process.stop(5)
 
@@ -88,5 +122,28 @@ def test_deleted_topic_of_an_unfinished_batch_leaves_the_other_streams_alone(
         expected = [("near", "a1", "b1")]
         assert job.alarms("near", awaited=expected) == expected
         assert job.failures() == []
+    finally:
+        job.process.stop(5)
+
+
+def test_written_batch_is_not_written_again_after_its_committed_offsets_have_expired(
+    job: JobUnderTest,
+) -> None:
+    now = time.time_ns() // 1_000
+    try:
+        consume(job, event("a", "a1", now), event("b", "b1", now))
+        unfinish_last_batch(job)
+        client = UserAdmin({"bootstrap.servers": job.bootstrap})
+        groups = client.list_consumer_groups().result().valid
+        marks = [
+            it.group_id for it in groups if re.fullmatch(rf"{job.prefix}\..{{36}}\..*", it.group_id)
+        ]
+        assert marks
+        for deleted in client.delete_consumer_groups(marks).values():
+            deleted.result()
+        job.start()
+        consume(job, event("a", "a2", now + 100_000), event("b", "b2", now + 100_000))
+        expected = [("near", "a1", "b1"), ("near", "a2", "b2")]
+        assert job.alarms("near", awaited=expected) == expected
     finally:
         job.process.stop(5)

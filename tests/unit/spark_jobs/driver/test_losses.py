@@ -205,6 +205,9 @@ class World:
                     part,
                     reports,
                     part,
+                    {},
+                    # An unfinished batch is partly written.
+                    self.checkpoint.newest_batch(),
                     lambda: time.time_ns() // 1_000,
                     self.stop,
                 ),
@@ -275,7 +278,11 @@ class FakeQuery:
         content = checkpoint.files[f"query/offsets/{checkpoint.newest_batch()}"].decode()
         lines = content.splitlines()[2:]
         sources = [{"endOffset": line, "latestOffset": line} for line in lines]
-        self.lastProgress = {"batchId": checkpoint.newest_batch(), "sources": sources}
+        self.lastProgress = {
+            "batchId": checkpoint.newest_batch(),
+            "numInputRows": 1,
+            "sources": sources,
+        }
         self.status = {"isTriggerActive": False}
 
 
