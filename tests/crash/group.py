@@ -51,16 +51,13 @@ class Group:
     ----------
     on
         The installation.
-    say
-        Receives a line per run.
     """
 
-    def __init__(self, on: Installation, say: Callable[[str], None] = lambda _: None) -> None:
-        self._on, self._say = on, say
+    def __init__(self, on: Installation) -> None:
+        self._on = on
         self._conditions: dict[str, Document] = {}
         self._further: list[str] = []
         self._pace = threading.Event()
-        self.runs: list[Run] = []
 
     def prepare(self) -> None:
         """Register streams and conditions, and start the job."""
@@ -71,8 +68,8 @@ class Group:
         self._on.job.start()
         self._on.load.resume()
 
-    def crash(self, fault: Fault) -> None:
-        """Hit the installation and wait until it has recovered."""
+    def crash(self, fault: Fault) -> Run:
+        """Hit the installation, wait until it has recovered, and return the run."""
         on = self._on
         on.load.pause()
         on.wait_until_consumed()
@@ -89,9 +86,8 @@ class Group:
         on.wait_until_consumed()
         on.wait_for_ends()
         run = Run(fault, hit, time.monotonic() - begin, on.restarts - restarts)
-        self.runs.append(run)
-        self._say(f"{fault}: hit {hit}, recovered in {run.seconds:.1f} s, restarts {run.restarts}")
         on.load.resume()
+        return run
 
     def verdict(self) -> Verdict:
         """Close all streams, and compare the results with the expected ones."""
@@ -280,9 +276,13 @@ class Group:
 
 
 def run_group(
-    folder: Path, jars: Path, faults: Sequence[Fault], say: Callable[[str], None] = lambda _: None
-) -> tuple[list[Run], Verdict]:
-    """Hit one installation with faults; return the runs and the verdict over all events.
+    folder: Path,
+    jars: Path,
+    faults: Sequence[Fault],
+    runs: list[Run],
+    say: Callable[[str], None] = lambda _: None,
+) -> Verdict:
+    """Hit one installation with faults; return the verdict over all events.
 
     Parameters
     ----------
@@ -292,6 +292,8 @@ def run_group(
         Folder of the jars of Spark's Kafka connector.
     faults
         The faults, in order.
+    runs
+        Receives each run after which the installation has recovered.
     say
         Receives a line per run.
 
@@ -301,8 +303,10 @@ def run_group(
         The installation does not recover from a fault.
     """
     with Installation(folder, jars, faults[0].seed) as on:
-        group = Group(on, say)
+        group = Group(on)
         group.prepare()
         for fault in faults:
-            group.crash(fault)
-        return group.runs, group.verdict()
+            run = group.crash(fault)
+            runs.append(run)
+            say(f"{fault}: hit {run.hit}, recovered in {run.seconds:.1f} s")
+        return group.verdict()
