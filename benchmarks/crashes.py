@@ -1,9 +1,9 @@
 """The crash matrix: hit one process after another, and compare all results with the expected ones.
 
-`python -m benchmarks.crashes --runs 200 --seed 0` runs the faults of 200 seeds, in groups that share
-an installation. Every line of its output is a run; a group ends with the verdict over all its
-events. The table counts runs by victim and by the moment that was really hit. It takes hours, and is
-therefore not part of `python -m benchmarks`; a short sample is a test
+`python -m benchmarks.crashes --runs 200 --seed 0` runs the faults of 200 seeds, in groups that
+share an installation. Every line of its output is a run; a group ends with the verdict over all its
+events. The table counts runs by victim and by the moment that was really hit. It takes hours, and
+is therefore not part of `python -m benchmarks`; a short sample is a test
 (tests/integration/test_crash_matrix.py).
 """
 
@@ -21,6 +21,7 @@ from cli.stack.jars import spark_jars
 from tests.crash.faults import Moment, Victim, draw_fault
 from tests.crash.group import Run, run_group
 from tests.crash.judge import Verdict
+from tests.support.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +47,12 @@ class Outcome(NamedTuple):
     verdict: Verdict | None
 
 
-def run_groups(seeds: Sequence[int], folder: Path, group: int = GROUP) -> list[Outcome]:
+def run_groups(
+    seeds: Sequence[int],
+    folder: Path,
+    group: int = GROUP,
+    patience_seconds: float = PATIENCE_SECONDS,
+) -> list[Outcome]:
     """Run the faults of the seeds; folders of groups with a fault of the product are kept.
 
     Parameters
@@ -57,6 +63,8 @@ def run_groups(seeds: Sequence[int], folder: Path, group: int = GROUP) -> list[O
         Folder of the data of all groups.
     group
         Number of faults that share an installation.
+    patience_seconds
+        Max time for a recovery.
     """
     jars, found = spark_jars()[0].parent, []
     for begin in range(0, len(seeds), group):
@@ -65,7 +73,8 @@ def run_groups(seeds: Sequence[int], folder: Path, group: int = GROUP) -> list[O
         runs: list[Run] = []
         verdict = None
         try:
-            verdict = run_group(where, jars, [draw_fault(it) for it in mine], runs, _say)
+            faults = [draw_fault(it) for it in mine]
+            verdict = run_group(where, jars, faults, runs, _say, patience_seconds)
         except (AssertionError, CliError) as error:
             _say(f"FAILED after {len(runs)} runs of seeds {mine[0]} to {mine[-1]}: {error}")
         else:
@@ -76,11 +85,12 @@ def run_groups(seeds: Sequence[int], folder: Path, group: int = GROUP) -> list[O
 
 def describe(seeds: Sequence[int], verdict: Verdict) -> str:
     """Describe the verdict of a group."""
-    lines = [
+    total = (
         f"seeds {seeds[0]} to {seeds[-1]}: {verdict.expected.total():,} results, "
         f"{len(verdict.missing)} missing, {len(verdict.extra)} too many, "
         f"{len(verdict.twice)} twice, {len(verdict.problems)} other differences"
-    ]
+    )
+    lines = [total]
     for title, found in zip(("missing", "too many", "twice", "other"), verdict[1:], strict=True):
         lines += [f"  {title}: {it[:500]}" for it in found[:3]]
     return "\n".join(lines)
@@ -98,9 +108,11 @@ def report(outcomes: Sequence[Outcome]) -> Report:
     expected = sum(it.expected.total() for it in verdicts)
     return Report(
         "Crash matrix",
-        f"{len(runs)} runs, seeds {seeds[0]} to {seeds[-1]}, {len(outcomes)} installations. "
-        f"{expected:,} results: {missing} missing, {extra} too many, {twice} twice, "
-        f"{other} other differences. Groups of seeds with a difference: {failing}.",
+        (
+            f"{len(runs)} runs, seeds {seeds[0]} to {seeds[-1]}, {len(outcomes)} installations. "
+            f"{expected:,} results: {missing} missing, {extra} too many, {twice} twice, "
+            f"{other} other differences. Groups of seeds with a difference: {failing}."
+        ),
         ("victim", *Moment, "runs"),
         [
             [
@@ -124,10 +136,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="first seed")
     parser.add_argument("--group", type=int, default=GROUP, help="faults of one installation")
     parser.add_argument("--folder", type=Path, help="data of the groups; default: a new folder")
+    parser.add_argument(
+        "--patience", type=float, default=PATIENCE_SECONDS, help="max seconds of a recovery"
+    )
     options = parser.parse_args()
     folder = options.folder or Path(tempfile.mkdtemp(prefix="coincide-crashes-"))
     seeds = range(options.seed, options.seed + options.runs)
-    found = report(run_groups(seeds, folder, options.group))
+    found = report(run_groups(seeds, folder, options.group, options.patience))
     found.show()
     print(found.to_markdown())
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import threading
 import time
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cli.errors import CliError
 from tests.crash.conditions import CONDITIONS, self_condition
 from tests.crash.faults import OF_BATCH, Fault, Moment, Victim, Way
-from tests.crash.installation import Installation
+from tests.crash.installation import Installation, send_signal
 from tests.crash.judge import Verdict, judge
 from tests.crash.load import GRID, SETS, SPARE
 from tests.support.kafka import Sent, produce
@@ -33,6 +32,9 @@ _DELAY_SECONDS = 0.05
 _BYTES_PER_SECOND = 20_000
 # Streams that are registered later; with more, the oldest is removed.
 _MAX_FURTHER = 2
+
+
+_COMMIT_WORKER = "python_streaming_sink_runner"
 
 
 class Run(NamedTuple):
@@ -57,6 +59,8 @@ class Group:
         self._on = on
         self._conditions: dict[str, Document] = {}
         self._further: list[str] = []
+        # Processes that hold the job at a moment, until the victim is hit.
+        self._frozen: list[int] = []
         self._pace = threading.Event()
 
     def prepare(self) -> None:
@@ -77,6 +81,9 @@ class Group:
         seen = self._wait_for(fault)
         begin, restarts = time.monotonic(), on.restarts
         hit = on.observer.moment(self._strike(fault, seen))
+        for pid in self._frozen:
+            send_signal(pid, signal.SIGCONT)
+        self._frozen = []
         on.load.resume()
         # Some bursts are sent after the fault, whether the job has started again or not.
         self._pace.wait(1.0)
@@ -96,11 +103,10 @@ class Group:
         on.load.end()
         on.load.send_spare()
         on.wait_until_consumed()
-        for name in on.load.sent:
-            end = {"v": 1, "stream": name, "read_up_to": "end"}
-            produce(on.job.bootstrap, on.job.topics.heartbeats, [Sent(json.dumps(end).encode())])
-        # The batch that runs now may not have read the heartbeats; the next one has.
-        on.wait_for_batches(2)
+        ends = [{"v": 1, "stream": name, "read_up_to": "end"} for name in on.load.sent]
+        topic = on.job.topics.heartbeats
+        places = produce(on.job.bootstrap, topic, [Sent(json.dumps(it).encode()) for it in ends])
+        on.wait_until_read(topic, places[-1][1] + 1)
         registered = {name: it for name, it in on.consumed().items() if name in on.job.streams}
         return judge(on.job, on.load.sent, self._conditions, registered)
 
@@ -120,6 +126,9 @@ class Group:
             return self._wait_for_long(fault)
         if fault.moment is Moment.IDLE:
             return self._look_until(fault, PATIENCE_SECONDS) or self._on.observer.look()
+        if fault.moment is Moment.AFTER_TRANSACTION:
+            # Spark ends a batch with a call in these processes, after the tasks have written.
+            self._frozen = self._on.freeze(_COMMIT_WORKER)
         for _ in range(_ATTEMPTS):
             self._on.load.send_densely()
             seen = self._wait_in_batch(fault)
@@ -169,7 +178,7 @@ class Group:
             self._on.supervise()
             self._pace.wait(_POLL_SECONDS)
         # A restart of the query is shorter than a rebuild.
-        share = 1 / 3 if fault.moment is Moment.RESTARTING else 1
+        share = 0.1 if fault.moment is Moment.RESTARTING else 1
         end = time.monotonic() + share * fault.delay_seconds
         while time.monotonic() < end and observer.moment(seen) is fault.moment:
             self._pace.wait(_POLL_SECONDS)
@@ -214,8 +223,7 @@ class Group:
             on.broker.kill()
             self._pace.wait(fault.seconds)
         else:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+            send_signal(pid, signal.SIGKILL)
             if fault.victim is Victim.JVM:
                 # The files and topics are now as the JVM has left them.
                 return on.observer.look()
@@ -233,11 +241,9 @@ class Group:
         return found[fault.choice % len(found)] if found else None
 
     def _stop(self, pid: int, seconds: float) -> None:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGSTOP)
+        send_signal(pid, signal.SIGSTOP)
         self._pace.wait(seconds)
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGCONT)
+        send_signal(pid, signal.SIGCONT)
 
     def _disturb(self, fault: Fault) -> None:
         """Cut, delay or throttle the connections between job and broker for a time."""
@@ -281,6 +287,7 @@ def run_group(
     faults: Sequence[Fault],
     runs: list[Run],
     say: Callable[[str], None] = lambda _: None,
+    patience_seconds: float = PATIENCE_SECONDS,
 ) -> Verdict:
     """Hit one installation with faults; return the verdict over all events.
 
@@ -296,13 +303,15 @@ def run_group(
         Receives each run after which the installation has recovered.
     say
         Receives a line per run.
+    patience_seconds
+        Max time for a recovery.
 
     Raises
     ------
     NotRecoveredError
         The installation does not recover from a fault.
     """
-    with Installation(folder, jars, faults[0].seed) as on:
+    with Installation(folder, jars, faults[0].seed, patience_seconds) as on:
         group = Group(on)
         group.prepare()
         for fault in faults:

@@ -30,7 +30,7 @@ from tests.crash.proxy import Proxy
 from tests.support.command import COMMAND, command_line, process_tree
 from tests.support.job import JobUnderTest
 from tests.support.kafka import create_topics
-from tests.support.patience import PATIENCE_SECONDS, SERVICE_SECONDS, wait_until
+from tests.support.patience import PATIENCE_SECONDS, SERVICE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,9 +57,13 @@ class Installation:
         Folder of the jars of Spark's Kafka connector.
     seed
         Seed of the events.
+    patience_seconds
+        Max time for a recovery.
     """
 
-    def __init__(self, folder: Path, jars: Path, seed: int) -> None:
+    def __init__(
+        self, folder: Path, jars: Path, seed: int, patience_seconds: float = PATIENCE_SECONDS
+    ) -> None:
         inner, controller, port = free_port(), free_port(), free_port()
         self.proxy = Proxy(inner)
         plain, proxied = f"PLAINTEXT://{HOST}:{port}", "PROXIED://" + HOST
@@ -72,6 +76,7 @@ class Installation:
         }
         self.broker = EmbeddedBroker(folder / "broker", port, properties=listeners)
         self.folder, self._jars, self._seed = folder, jars, seed
+        self._patience_seconds = patience_seconds
         # Jobs that a supervisor has started, after the first.
         self.restarts = 0
         self._opened = ExitStack()
@@ -193,6 +198,13 @@ class Installation:
             return []
         return [it for it in process_tree(pid) if all(one in command_line(it) for one in named)]
 
+    def freeze(self, named: str) -> list[int]:
+        """Stop the processes of the job whose command line contains a string; return their ids."""
+        found = self.processes(named)
+        for pid in found:
+            send_signal(pid, signal.SIGSTOP)
+        return found
+
     def state(self) -> str:
         """Return the newest known state of the job."""
         return str(self._metrics.get(b"job", {}).get("state"))
@@ -220,10 +232,11 @@ class Installation:
 
         self._wait(is_done, "events are not consumed")
 
-    def wait_for_batches(self, count: int) -> None:
-        """Supervise until further batches are completed."""
-        wanted = self.observer.newest("commits") + count
-        self._wait(lambda: self.observer.newest("commits") >= wanted, "no batch is completed")
+    def wait_until_read(self, topic: str, offset: int) -> None:
+        """Supervise until completed batches have read a topic of one partition up to an offset."""
+        self._wait(
+            lambda: self.observer.read_up_to(topic) >= offset, f"{topic} is not read to {offset}"
+        )
 
     def wait_for_ends(self) -> None:
         """Supervise until no process of an earlier job is left, and none is stopped."""
@@ -243,14 +256,14 @@ class Installation:
         self.job.process.start()
 
     def _wait(self, is_done: Callable[[], bool], problem: str) -> None:
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + self._patience_seconds
         pace = threading.Event()
         while not is_done():
             if time.monotonic() > deadline:
                 found, sent = self.consumed(), {it: self.load.count(it) for it in self.load.sent}
                 raise NotRecoveredError(
-                    f"{problem} after {PATIENCE_SECONDS} s; the job is {self.state()}, sent {sent},"
-                    f" consumed {found}{self.job.process.log_end()}"
+                    f"{problem} after {self._patience_seconds:g} s; the job is {self.state()}, "
+                    f"sent {sent}, consumed {found}{self.job.process.log_end()}"
                 )
             self.supervise()
             pace.wait(_POLL_SECONDS)
@@ -267,8 +280,13 @@ class Installation:
         self.job.process.stop(5)
         for pid in self._known:
             if _is_of_job(pid):
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+                send_signal(pid, signal.SIGKILL)
+
+
+def send_signal(pid: int, number: signal.Signals) -> None:
+    """Send a signal to a process, which may have ended."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)
 
 
 def _is_of_job(pid: int) -> bool:

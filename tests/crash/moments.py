@@ -7,6 +7,7 @@ topic, in one transaction: while it is open, the topics have records after the l
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import wait
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
@@ -133,6 +134,16 @@ class Observer:
             return -1
         return max((int(name) for name in names if name.isdigit()), default=-1)
 
+    def read_up_to(self, topic: str) -> int:
+        """Return the offset up to which the completed batches have read partition 0 of a topic."""
+        path = self._checkpoint / "query" / "offsets" / f"{self.newest('commits')}"
+        for line in path.read_text().splitlines() if path.is_file() else ():
+            with suppress(ValueError):
+                found = json.loads(line)
+                if isinstance(found, dict) and topic in found:
+                    return int(found[topic]["0"])
+        return 0
+
     def _count_stored(self, version: int) -> int:
         folder = self._checkpoint / "query" / "state" / "0"
         with suppress(FileNotFoundError):
@@ -165,7 +176,7 @@ class Observer:
                 )
                 for level in levels
             ]
-            done, missing = wait([it for one in asked for it in one.values()], _ASK_SECONDS)
+            _, missing = wait([it for one in asked for it in one.values()], _ASK_SECONDS)
             if missing:
                 return None, None
             stable, ends = (sum(it.result().offset for it in one.values()) for one in asked)
