@@ -31,7 +31,7 @@ _POLL_SECONDS = 0.001
 _DELAY_SECONDS = 0.05
 _BYTES_PER_SECOND = 20_000
 # Streams that are registered later; with more, the oldest is removed.
-_MAX_FURTHER = 2
+_MAX_FURTHER = 1
 
 
 _COMMIT_WORKER = "python_streaming_sink_runner"
@@ -80,7 +80,8 @@ class Group:
         on.observer.begin()
         seen = self._wait_for(fault)
         begin, restarts = time.monotonic(), on.restarts
-        hit = on.observer.moment(self._strike(fault, seen))
+        fault, seen = self._strike(fault, seen)
+        hit = on.observer.moment(seen)
         for pid in self._frozen:
             send_signal(pid, signal.SIGCONT)
         self._frozen = []
@@ -108,7 +109,7 @@ class Group:
         places = produce(on.job.bootstrap, topic, [Sent(json.dumps(it).encode()) for it in ends])
         on.wait_until_read(topic, places[-1][1] + 1)
         registered = {name: it for name, it in on.consumed().items() if name in on.job.streams}
-        return judge(on.job, on.load.sent, self._conditions, registered)
+        return judge(on.job, on.streams, on.load.sent, self._conditions, registered)
 
     def _register(self, name: str, document: Document) -> None:
         self._conditions[name] = document
@@ -203,15 +204,15 @@ class Group:
 
     # Faults
 
-    def _strike(self, fault: Fault, seen: Seen) -> Seen:
-        """Hit the victim; return what was seen at that moment."""
+    def _strike(self, fault: Fault, seen: Seen) -> tuple[Fault, Seen]:
+        """Hit the victim; return the fault as it was, and what was seen at that moment."""
         on = self._on
         if fault.victim is Victim.CONNECTION:
             self._disturb(fault)
-            return seen
+            return fault, seen
         if fault.victim is Victim.SERVICE:
             self._strike_service(fault)
-            return seen
+            return fault, seen
         pid = self._find(fault)
         if pid is None:
             # The job has no such process at this moment: its driver is hit instead.
@@ -226,8 +227,8 @@ class Group:
             send_signal(pid, signal.SIGKILL)
             if fault.victim is Victim.JVM:
                 # The files and topics are now as the JVM has left them.
-                return on.observer.look()
-        return seen
+                return fault, on.observer.look()
+        return fault, seen
 
     def _find(self, fault: Fault) -> int | None:
         """Return the process of a fault; None: there is no such process now."""

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from correlation.resources.records import Document
+    from correlation.resources.streams import Stream
 
 PREFIX = "crash"
 _POLL_SECONDS = 0.05
@@ -79,6 +80,8 @@ class Installation:
         self._patience_seconds = patience_seconds
         # Jobs that a supervisor has started, after the first.
         self.restarts = 0
+        # All streams that were registered, also those that were removed.
+        self.streams: dict[str, Stream] = {}
         self._opened = ExitStack()
         self._metrics: dict[bytes, dict[str, Any]] = {}
         # Processes of the job that were seen: none of them may outlive its job.
@@ -153,7 +156,7 @@ class Installation:
         """Create a stream's topic and register the stream."""
         stream = make_stream(name, PREFIX)
         create_topics(self.job.bootstrap, {stream.topic: 2})
-        self.job.streams[name] = stream
+        self.job.streams[name] = self.streams[name] = stream
         self.register("streams", name, stream_to_document(stream))
 
     def remove_stream(self, name: str, condition: str) -> None:

@@ -67,6 +67,7 @@ class Verdict(NamedTuple):
 
 def judge(
     job: JobUnderTest,
+    streams: Mapping[str, Stream],
     sent: Mapping[str, Sequence[SentEvent]],
     conditions: Mapping[str, Document],
     consumed: Mapping[str, int],
@@ -77,6 +78,8 @@ def judge(
     ----------
     job
         The job.
+    streams
+        All streams that were registered.
     sent
         Events by stream.
     conditions
@@ -84,8 +87,8 @@ def judge(
     consumed
         Number of events that the slots have counted, by stream.
     """
-    streams = {name: job.streams[name] for name in sent}
-    wanted, wanted_changes = expected_results(streams, sent, conditions)
+    mine = {name: streams[name] for name in sent}
+    wanted, wanted_changes = expected_results(mine, sent, conditions)
     found = Counter(_facts(it) for it in _expand(_values(job, job.topics.alarms)))
     changes = _values(job, job.topics.of(CHANGES))
     wanted.update(_change(it) for it in wanted_changes)
@@ -100,11 +103,16 @@ def judge(
     for name, events in sent.items():
         if name in consumed and consumed[name] != len(events):
             problems.append(f"{name}: {len(events)} events sent, {consumed[name]} counted")
+    return compare(wanted, found, problems)
+
+
+def compare(wanted: Counter[str], found: Counter[str], problems: list[str]) -> Verdict:
+    """Compare results, whose conditions are in front of a bar."""
     return Verdict(
         Counter(it.partition("|")[0] for it in wanted.elements()),
-        sorted((wanted - found).keys() - found.keys()),
-        sorted(found.keys() - wanted.keys()),
-        sorted(it for it, count in found.items() if it in wanted and count > wanted[it]),
+        sorted((wanted - found).elements()),
+        sorted((found - wanted).keys() - wanted.keys()),
+        sorted((found - wanted).keys() & wanted.keys()),
         problems,
     )
 
