@@ -51,7 +51,6 @@ CONDITIONS: dict[str, Document] = {
     "list": {**_LIST, "a": SETS, "per_key": True},
     "merged": {**_LIST, "a": GRID, "per_key": False},
 }
-LISTS = ("list", "merged")
 
 
 def self_condition(stream: str, window_us: int = 2_000) -> Document:

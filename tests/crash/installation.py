@@ -274,8 +274,9 @@ class Installation:
     def _read_metrics(self) -> None:
         """Keep the newest record of each key of the metrics topic."""
         for message in self._consumer.consume(500, 0.0):
-            if message.error() is None and message.value() is not None:
-                self._metrics[message.key()] = json.loads(message.value())
+            key, value = message.key(), message.value()
+            if message.error() is None and key is not None and value is not None:
+                self._metrics[key] = json.loads(value)
 
     def _end_job(self) -> None:
         """Kill the job, and all processes of it that are left."""
