@@ -37,10 +37,6 @@ class Moment(StrEnum):
     REBUILDING = "rebuilding"
 
 
-# Moments inside a batch, in their order.
-OF_BATCH = tuple(Moment)[:4]
-
-
 class Way(StrEnum):
     """How a victim is hit."""
 

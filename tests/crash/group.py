@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cli.errors import CliError
 from tests.crash.conditions import CONDITIONS, self_condition
-from tests.crash.faults import OF_BATCH, Fault, Moment, Victim, Way
+from tests.crash.faults import Fault, Moment, Victim, Way
 from tests.crash.installation import Installation, send_signal
 from tests.crash.judge import Verdict, judge
 from tests.crash.load import GRID, SETS, SPARE
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 # A moment of a batch is aimed at again in further batches.
 _ATTEMPTS = 4
 _POLL_SECONDS = 0.001
+_FROZEN_SECONDS = 15.0
 _DELAY_SECONDS = 0.05
 _BYTES_PER_SECOND = 20_000
 # Streams that are registered later; with more, the oldest is removed.
@@ -82,9 +83,7 @@ class Group:
         begin, restarts = time.monotonic(), on.restarts
         fault, seen = self._strike(fault, seen)
         hit = on.observer.moment(seen)
-        for pid in self._frozen:
-            send_signal(pid, signal.SIGCONT)
-        self._frozen = []
+        self._thaw()
         on.load.resume()
         # Some bursts are sent after the fault, whether the job has started again or not.
         self._pace.wait(1.0)
@@ -128,6 +127,7 @@ class Group:
         if fault.moment is Moment.IDLE:
             return self._look_until(fault, PATIENCE_SECONDS) or self._on.observer.look()
         if fault.moment is Moment.AFTER_TRANSACTION:
+            self._look_until(fault._replace(moment=Moment.IDLE), 1.0)
             # Spark ends a batch with a call in these processes, after the tasks have written.
             self._frozen = self._on.freeze(_COMMIT_WORKER)
         for _ in range(_ATTEMPTS):
@@ -143,21 +143,30 @@ class Group:
         """Return what is seen at the moment of a batch; None: all events were consumed before."""
         on = self._on
         streams = on.load.sent.keys() & on.job.streams.keys()
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while time.monotonic() < deadline:
+        begin = time.monotonic()
+        while time.monotonic() < begin + PATIENCE_SECONDS:
             seen = self._look_until(fault, 0.5)
             if seen is not None:
                 return seen
             on.supervise()
+            if time.monotonic() > begin + _FROZEN_SECONDS:
+                # The batch was held before its transactions were seen.
+                self._thaw()
             found = on.consumed()
             if all(found.get(it, 0) >= on.load.count(it) for it in streams):
                 return None
         return None
 
+    def _thaw(self) -> None:
+        """Let the processes continue that hold the job."""
+        for pid in self._frozen:
+            send_signal(pid, signal.SIGCONT)
+        self._frozen = []
+
     def _look_until(self, fault: Fault, seconds: float) -> Seen | None:
         """Return what is seen at the moment of a fault; None if it does not come in time."""
         observer, deadline = self._on.observer, time.monotonic() + seconds
-        asks = fault.moment in OF_BATCH[2:] or fault.moment is Moment.AFTER_STATE
+        asks = fault.moment is not Moment.BEFORE_STATE
         waits = fault.moment is Moment.BEFORE_STATE
         while time.monotonic() < deadline:
             seen = observer.look(ask=asks)
@@ -231,7 +240,7 @@ class Group:
         return fault, seen
 
     def _find(self, fault: Fault) -> int | None:
-        """Return the process of a fault; None: there is no such process now."""
+        """Return the process of a fault; None: it does not exist now."""
         on = self._on
         if fault.victim is Victim.BROKER:
             return None if on.broker.process is None else on.broker.process.pid

@@ -80,7 +80,7 @@ class Observer:
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         self._places = dict.fromkeys(places, latest)
         self._log_begin, self._restarts_after = 0, -1
-        # Batch, and the sum of the stable offsets when it was first seen.
+        # Batch, and the sum of the stable offsets before it.
         self._batch, self._stable = -1, 0
 
     def begin(self) -> None:
@@ -98,8 +98,10 @@ class Observer:
         """
         begun, completed = self.newest("offsets"), self.newest("commits")
         stable, ends = self._ends() if ask else (None, None)
-        if begun != self._batch and stable is not None:
-            self._batch, self._stable = begun, stable
+        # The offsets before a batch are known if the topics were looked at before it began.
+        batch = begun if begun > completed else begun + 1
+        if stable is not None and (batch != self._batch or batch > begun):
+            self._batch, self._stable = batch, stable
         return Seen(
             begun,
             completed,
