@@ -30,6 +30,7 @@ from spark_jobs.sink.transactional_client import (
     UnusableProducerError,
     as_own_error,
     open_producer,
+    send_offsets,
 )
 
 if TYPE_CHECKING:
@@ -242,9 +243,7 @@ class Claims:
         owner = decide(self.read())
         try:
             producer.begin_transaction()
-            producer.send_offsets_to_transaction(
-                [self._mark(owner)], self._offset.group, TIMEOUT_SECONDS
-            )
+            send_offsets(producer, [self._mark(owner)], self._offset.group)
             producer.commit_transaction(TIMEOUT_SECONDS)
         except KafkaException as error:
             # An undecided claim would delay the sink.

@@ -1,18 +1,19 @@
-"""Open a Kafka producer with a transactional id; name the causes of its errors."""
+"""Open a Kafka producer with a transactional id, commit offsets, name the causes of errors."""
 
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 
 from kafka_client.rights import is_missing_right, with_right
 from spark_jobs.errors import ProducerFencedError, SparkJobError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 # The client logs fencing to stderr, which is normal here: Spark assigns a partition to any worker.
 # Errors that matter are raised.
@@ -20,6 +21,8 @@ _client_log = logging.getLogger(f"{__name__}.client")
 _client_log.disabled = True
 
 TIMEOUT_SECONDS = 60.0
+# Time after its timeout within which a call of the client returns.
+_RETURN_SECONDS = 5.0
 # The client's broker id of a bootstrap address.
 _BOOTSTRAP = -1
 FENCED = frozenset(
@@ -69,6 +72,57 @@ def _connect(producer: Producer, topic: str) -> None:
     while time.monotonic() < deadline:
         if producer.list_topics(topic, TIMEOUT_SECONDS).orig_broker_id != _BOOTSTRAP:
             return
+
+
+def send_offsets(
+    producer: Producer,
+    offsets: Sequence[TopicPartition],
+    group: object,
+    seconds: float = TIMEOUT_SECONDS,
+) -> None:
+    """Commit offsets in the open transaction; never wait longer than `seconds`.
+
+    When the coordinator of the group was killed, librdkafka may wait for it forever, whatever its
+    timeout (its issues 5456 and 5511). The call is therefore made in another thread. A call that
+    does not return is left behind, with its producer; the next producer of the same transactional
+    id aborts the transaction, and fences off the one that was left.
+
+    Parameters
+    ----------
+    producer : Producer
+        Producer with an open transaction.
+    offsets : sequence of TopicPartition
+        The offsets.
+    group : object
+        Metadata of the consumer group.
+    seconds : float
+        Max time.
+
+    Raises
+    ------
+    UnusableProducerError
+        When the call does not return in time.
+    KafkaException
+        When Kafka does not accept the offsets.
+    """
+    errors: list[KafkaException] = []
+
+    def send() -> None:
+        try:
+            producer.send_offsets_to_transaction(list(offsets), group, seconds)
+        except KafkaException as error:
+            errors.append(error)
+
+    # A daemon: a call that never returns does not keep the worker from ending.
+    sending = threading.Thread(target=send, name="send-offsets", daemon=True)
+    sending.start()
+    sending.join(seconds + _RETURN_SECONDS)
+    if sending.is_alive():
+        raise UnusableProducerError(
+            f"the transaction failed: its offsets were not committed in {seconds:g} s"
+        )
+    if errors:
+        raise errors[0]
 
 
 def as_own_error(

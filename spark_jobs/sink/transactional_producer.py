@@ -20,6 +20,7 @@ from spark_jobs.sink.transactional_client import (
     UnusableProducerError,
     as_own_error,
     open_producer,
+    send_offsets,
 )
 
 if TYPE_CHECKING:
@@ -211,9 +212,7 @@ class TransactionalProducer:
             self._topics.add(mark.topic)
             self._produce(mark)
             self._flush()
-            self._producer.send_offsets_to_transaction(
-                [self._marker.of(batch)], self._marker.group, TIMEOUT_SECONDS
-            )
+            send_offsets(self._producer, [self._marker.of(batch)], self._marker.group)
             self._producer.commit_transaction(TIMEOUT_SECONDS)
         except KafkaException as error:
             self._abort(error)

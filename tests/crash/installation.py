@@ -1,0 +1,299 @@
+"""An installation whose processes crash: broker, service, job, and a proxy between job and broker.
+
+The broker has two listeners. Tests and service use one of them; the job uses the other one, which
+advertises the address of the proxy. The harness starts killed processes again, as a supervisor
+does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import threading
+import time
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from confluent_kafka import Consumer, TopicPartition
+
+from cli.client.rest import ServiceClient
+from cli.errors import CliError
+from cli.stack.broker import HOST, EmbeddedBroker, free_port
+from cli.stack.processes import ChildProcess
+from correlation.resources.records import Resource, stream_to_document
+from tests.crash.load import Load, make_stream
+from tests.crash.moments import Observer
+from tests.crash.proxy import Proxy
+from tests.support.command import COMMAND, command_line, process_tree
+from tests.support.job import JobUnderTest
+from tests.support.kafka import create_topics
+from tests.support.patience import PATIENCE_SECONDS, SERVICE_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from correlation.resources.records import Document
+    from correlation.resources.streams import Stream
+
+PREFIX = "crash"
+_POLL_SECONDS = 0.05
+
+
+class NotRecoveredError(AssertionError):
+    """The installation did not recover."""
+
+
+class Installation:
+    """A running installation.
+
+    Parameters
+    ----------
+    folder
+        Folder of data, checkpoint and logs.
+    jars
+        Folder of the jars of Spark's Kafka connector.
+    seed
+        Seed of the events.
+    patience_seconds
+        Max time for a recovery.
+    """
+
+    def __init__(
+        self, folder: Path, jars: Path, seed: int, patience_seconds: float = PATIENCE_SECONDS
+    ) -> None:
+        inner, controller, port = free_port(), free_port(), free_port()
+        self.proxy = Proxy(inner)
+        plain, proxied = f"PLAINTEXT://{HOST}:{port}", "PROXIED://" + HOST
+        listeners = {
+            "listeners": f"{plain},{proxied}:{inner},CONTROLLER://{HOST}:{controller}",
+            "advertised.listeners": f"{plain},{proxied}:{self.proxy.port}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT,"
+            "CONTROLLER:PLAINTEXT",
+            "controller.quorum.voters": f"1@{HOST}:{controller}",
+        }
+        self.broker = EmbeddedBroker(folder / "broker", port, properties=listeners)
+        self.folder, self._jars, self._seed = folder, jars, seed
+        self._patience_seconds = patience_seconds
+        # Jobs that a supervisor has started, after the first.
+        self.restarts = 0
+        # All streams that were registered, also those that were removed.
+        self.streams: dict[str, Stream] = {}
+        self._opened = ExitStack()
+        self._metrics: dict[bytes, dict[str, Any]] = {}
+        # Processes of the job that were seen: none of them may outlive its job.
+        self._known: set[int] = set()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as opened:
+            opened.enter_context(self.proxy)
+            opened.callback(self.broker.stop)
+            self.broker.start()
+            bootstrap = self.broker.bootstrap
+            url_port = free_port()
+            environment = {
+                "COINCIDE_BOOTSTRAP": bootstrap,
+                "COINCIDE_PREFIX": PREFIX,
+                "COINCIDE_PORT": str(url_port),
+                "COINCIDE_BROKER_TIMEOUT_SECONDS": str(SERVICE_SECONDS),
+                "COINCIDE_WRITE_TIMEOUT_SECONDS": str(SERVICE_SECONDS),
+            }
+            log = self.folder / "service.log"
+            self.service = ChildProcess("service", [*COMMAND, "serve"], log, environment)
+            opened.callback(self.service.stop)
+            self.service.start()
+            self.client = opened.enter_context(
+                ServiceClient(f"http://{HOST}:{url_port}", PATIENCE_SECONDS)
+            )
+            self.service.wait_until(self.client.ready, PATIENCE_SECONDS)
+            proxied = {"COINCIDE_BOOTSTRAP": f"{HOST}:{self.proxy.port}"}
+            self.job = JobUnderTest(
+                bootstrap, PREFIX, self._jars, self.folder, proxied, has_topics=True
+            )
+            opened.callback(self._end_job)
+            self.load = Load(bootstrap, PREFIX, self._seed)
+            opened.callback(self.load.end)
+            self.load.start()
+            self.observer = Observer(
+                bootstrap, self.job.topics, self.checkpoint, self.job.process.log_path
+            )
+            self._consumer = self._follow_metrics()
+            opened.callback(self._consumer.close)
+            self._opened = opened.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._opened.close()
+
+    @property
+    def checkpoint(self) -> Path:
+        """Folder of the checkpoint."""
+        return self.folder / "checkpoint"
+
+    def _follow_metrics(self) -> Consumer:
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.broker.bootstrap,
+                "group.id": "tests",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                "isolation.level": "read_committed",
+                "log_level": 0,
+            }
+        )
+        consumer.assign([TopicPartition(self.job.topics.metrics, 0, 0)])
+        return consumer
+
+    def add_stream(self, name: str) -> None:
+        """Create a stream's topic and register the stream."""
+        stream = make_stream(name, PREFIX)
+        create_topics(self.job.bootstrap, {stream.topic: 2})
+        self.job.streams[name] = self.streams[name] = stream
+        self.register("streams", name, stream_to_document(stream))
+
+    def remove_stream(self, name: str, condition: str) -> None:
+        """Remove a stream and its only condition."""
+        self.job.delete(Resource("condition", condition, 1, 0, {}))
+        self.job.delete(Resource("stream", name, 1, 0, {}))
+        del self.job.streams[name]
+
+    def register(self, kind: str, name: str, document: Document) -> None:
+        """Send a resource to the service, again and again until it is registered."""
+
+        def is_registered() -> bool:
+            try:
+                self.client.put(f"/v1/{kind}/{name}", document)
+            except CliError:
+                self.supervise()
+                return False
+            return True
+
+        self._wait(is_registered, f"{name} is not registered")
+
+    def supervise(self) -> None:
+        """Start processes again that have ended."""
+        self._read_metrics()
+        if self.broker.process is None or not self.broker.process.running:
+            self.broker.start()
+        if not self.service.running:
+            self.service.start()
+        if not self.job.process.running:
+            self.restarts += 1
+            self.job.process.start()
+        self.note_processes()
+
+    def note_processes(self) -> None:
+        """Note the processes of the job: none of them may outlive it."""
+        self._known.update(self.processes())
+
+    def processes(self, *named: str) -> list[int]:
+        """Return the processes of the job whose command line contains the strings, in order."""
+        pid = self.job.process.pid
+        if pid is None or not self.job.process.running:
+            return []
+        return [it for it in process_tree(pid) if all(one in command_line(it) for one in named)]
+
+    def freeze(self, named: str) -> list[int]:
+        """Stop the processes of the job whose command line contains a string; return their ids."""
+        found = self.processes(named)
+        for pid in found:
+            send_signal(pid, signal.SIGSTOP)
+        return found
+
+    def state(self) -> str:
+        """Return the newest known state of the job."""
+        return str(self._metrics.get(b"job", {}).get("state"))
+
+    def consumed(self) -> dict[str, int]:
+        """Return the number of events that the slots have counted, by stream."""
+        found: dict[str, int] = {}
+        for key, record in self._metrics.items():
+            for name, labels, value in record.get("counters", ()) if key != b"job" else ():
+                if name == "events_consumed_total":
+                    found[labels["stream"]] = found.get(labels["stream"], 0) + value
+        return found
+
+    def wait_until_consumed(self) -> None:
+        """Supervise until the job runs and its slots have counted all events that were sent."""
+        streams = self.job.streams.keys()
+
+        def is_done() -> bool:
+            found = self.consumed()
+            return self.state() == "running" and all(
+                found.get(name, 0) >= self.load.count(name)
+                for name in self.load.sent
+                if name in streams
+            )
+
+        self._wait(is_done, "events are not consumed")
+
+    def wait_until_read(self, topic: str, offset: int) -> None:
+        """Supervise until completed batches have read a topic of one partition up to an offset."""
+        self._wait(
+            lambda: self.observer.read_up_to(topic) >= offset, f"{topic} is not read to {offset}"
+        )
+
+    def wait_for_ends(self) -> None:
+        """Supervise until no process of an earlier job is left, and none is stopped."""
+
+        def are_gone() -> bool:
+            present = set(self.processes())
+            self._known = {it for it in self._known if _is_of_job(it)}
+            return self._known <= present
+
+        self._wait(are_gone, "processes of an earlier job are left")
+
+    def lose_checkpoint(self) -> None:
+        """Stop the job, remove its checkpoint, and start it again."""
+        self._known.update(self.processes())
+        self.job.stop()
+        shutil.rmtree(self.checkpoint)
+        self.job.process.start()
+
+    def _wait(self, is_done: Callable[[], bool], problem: str) -> None:
+        deadline = time.monotonic() + self._patience_seconds
+        pace = threading.Event()
+        while not is_done():
+            if time.monotonic() > deadline:
+                found, sent = self.consumed(), {it: self.load.count(it) for it in self.load.sent}
+                raise NotRecoveredError(
+                    f"{problem} after {self._patience_seconds:g} s; the job is {self.state()}, "
+                    f"sent {sent}, consumed {found}{self.job.process.log_end()}"
+                )
+            self.supervise()
+            pace.wait(_POLL_SECONDS)
+
+    def _read_metrics(self) -> None:
+        """Keep the newest record of each key of the metrics topic."""
+        for message in self._consumer.consume(500, 0.0):
+            key, value = message.key(), message.value()
+            if message.error() is None and key is not None and value is not None:
+                self._metrics[key] = json.loads(value)
+
+    def _end_job(self) -> None:
+        """Kill the job, and all processes of it that are left."""
+        self._known.update(self.processes())
+        self.job.process.stop(5)
+        for pid in self._known:
+            if _is_of_job(pid):
+                send_signal(pid, signal.SIGKILL)
+
+
+def send_signal(pid: int, number: signal.Signals) -> None:
+    """Send a signal to a process, which may have ended."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def _is_of_job(pid: int) -> bool:
+    """Return whether an id is that of a process of a job; ids are used again by others."""
+    line = command_line(pid)
+    return any(it in line for it in ("spark_jobs", "org.apache.spark", "pyspark"))

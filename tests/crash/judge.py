@@ -1,0 +1,231 @@
+"""The judge of the crash matrix: what was written is compared with what must be written.
+
+The expected results are those of one program that reads all events in one block, without Spark and
+without Kafka. Pairs of the plain conditions are also computed by the oracle, with rational numbers.
+Records are read as a read_committed consumer receives them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from correlation.buffers.columns import SetsColumn
+from correlation.buffers.events import Events
+from correlation.engine.heartbeats import CLOSED, Heartbeat
+from correlation.engine.program import Block, Control, Program
+from correlation.engine.progress import Progress
+from correlation.resources.partitioning import Partitioning
+from correlation.resources.records import Resource
+from correlation.resources.tokens import TOKENS_COLUMN
+from correlation.timing.factored.expanding import Expander, is_factored
+from correlation.topk.results import CHANGES, PRESENT
+from tests.support.kafka import read_committed
+from tests.support.topk_lists import folded, newest_lists
+from tests.support.workload import NearCondition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from correlation.resources.records import Document
+    from correlation.resources.streams import Stream
+    from tests.crash.load import SentEvent
+    from tests.support.job import JobUnderTest
+
+_OF_BATCHES = {"detected_at", "decided_by", "late"}
+
+
+class Verdict(NamedTuple):
+    """Comparison of the results with the expected ones.
+
+    Attributes
+    ----------
+    expected
+        Number of results of each condition that are expected.
+    missing, extra
+        Results that were not written, and results that are not expected.
+    twice
+        Results that were written more often than expected.
+    problems
+        Other differences.
+    """
+
+    expected: Counter[str]
+    missing: list[str]
+    extra: list[str]
+    twice: list[str]
+    problems: list[str]
+
+    @property
+    def is_right(self) -> bool:
+        """Whether everything was written, once."""
+        return not (self.missing or self.extra or self.twice or self.problems)
+
+
+def judge(
+    job: JobUnderTest,
+    streams: Mapping[str, Stream],
+    sent: Mapping[str, Sequence[SentEvent]],
+    conditions: Mapping[str, Document],
+    consumed: Mapping[str, int],
+) -> Verdict:
+    """Compare the results of a job that has read all events, and whose streams are closed.
+
+    Parameters
+    ----------
+    job
+        The job.
+    streams
+        All streams that were registered.
+    sent
+        Events by stream.
+    conditions
+        Documents of all conditions that were registered.
+    consumed
+        Number of events that the slots have counted, by stream.
+    """
+    mine = {name: streams[name] for name in sent}
+    wanted, wanted_changes = expected_results(mine, sent, conditions)
+    found = Counter(_facts(it) for it in _expand(_values(job, job.topics.alarms)))
+    changes = _values(job, job.topics.of(CHANGES))
+    wanted.update(_change(it) for it in wanted_changes)
+    found.update(_change(it) for it in changes)
+    problems = _compare_with_oracle(wanted, sent, conditions)
+    lists = newest_lists(read_committed(job.bootstrap, job.topics.of(PRESENT)))
+    lists = {name: it for name, it in lists.items() if it}
+    if lists != folded(wanted_changes):
+        problems.append(f"present lists: {lists} instead of {folded(wanted_changes)}")
+    for topic in (job.topics.late, job.topics.dead_letter):
+        problems += [f"{topic}: {it}" for it in read_committed(job.bootstrap, topic)[:3]]
+    for name, events in sent.items():
+        if name in consumed and consumed[name] != len(events):
+            problems.append(f"{name}: {len(events)} events sent, {consumed[name]} counted")
+    return compare(wanted, found, problems)
+
+
+def compare(wanted: Counter[str], found: Counter[str], problems: list[str]) -> Verdict:
+    """Compare results, whose conditions are in front of a bar."""
+    return Verdict(
+        Counter(it.partition("|")[0] for it in wanted.elements()),
+        sorted((wanted - found).elements()),
+        sorted((found - wanted).keys() - wanted.keys()),
+        sorted((found - wanted).keys() & wanted.keys()),
+        problems,
+    )
+
+
+def expected_results(
+    streams: Mapping[str, Stream],
+    sent: Mapping[str, Sequence[SentEvent]],
+    conditions: Mapping[str, Document],
+) -> tuple[Counter[str], list[dict[str, Any]]]:
+    """Return the expected alarms, and the changes of lists in their order."""
+    # One program has all keys: no event is copied to several cells of a grid.
+    alone = {
+        name: replace(it, partitioning=Partitioning("grid", 1))
+        if it.partitioning.by == "grid"
+        else it
+        for name, it in streams.items()
+    }
+    program = Program(alone, dict.fromkeys(streams, 2))
+    resources = [Resource("condition", name, 1, 0, it) for name, it in conditions.items()]
+    block = Block(
+        [Control(place, it.key, it.to_record()) for place, it in enumerate(resources)],
+        [_events(name, it) for name, it in sent.items() if it],
+        [it for name, events in sent.items() for it in _progress(name, events)],
+        [Heartbeat(name, None, CLOSED, None) for name in sent],
+    )
+    outcome = program.advance(block, lambda: 0)
+    alarms: list[dict[str, Any]] = []
+    changes: list[dict[str, Any]] = []
+    for result in outcome.results:
+        channel = result.heading(0).channel
+        if channel == PRESENT.name:
+            continue
+        values = [json.loads(it.value or b"") for it in result.records(0)]
+        (changes if channel == CHANGES.name else alarms).extend(values)
+    return Counter(map(_facts, _expand(alarms))), changes
+
+
+def _events(name: str, sent: Sequence[SentEvent]) -> Events:
+    rows = [
+        (
+            b"" if name == "grid" else it.event.key.encode(),
+            it.event.id.encode(),
+            it.event.earliest,
+            it.event.latest,
+            it.partition,
+            it.offset,
+            0,
+        )
+        for it in sent
+    ]
+    events = Events.from_rows(name, rows)
+    if sent[0].words is None:
+        return events
+    tokens = [sorted(word.encode() for word in it.words or ()) for it in sent]
+    return replace(events, columns={TOKENS_COLUMN: SetsColumn.from_list(tokens)})
+
+
+def _progress(name: str, sent: Sequence[SentEvent]) -> list[Progress]:
+    found = []
+    for number in range(2):
+        mine = [it for it in sent if it.partition == number]
+        ends = [it.offset + 1 for it in mine]
+        latest = max((it.event.latest for it in mine), default=None)
+        found.append(Progress(name, number, max(ends, default=0), latest))
+    return found
+
+
+def _values(job: JobUnderTest, topic: str) -> list[dict[str, Any]]:
+    return [json.loads(it.value or b"") for it in job.read(topic)]
+
+
+def _expand(alarms: Iterable[dict[str, Any]]) -> Iterable[Mapping[str, Any]]:
+    """Write out the pairs of factored records, whose tables depend on batches."""
+    expander = Expander()
+    for it in alarms:
+        yield from expander.take(it) if is_factored(it) else [it]
+
+
+def _facts(alarm: Mapping[str, Any]) -> str:
+    """Return an alarm without the facts that depend on batches; its condition is in front."""
+    found = {name: it for name, it in alarm.items() if name not in _OF_BATCHES}
+    # Its last digit depends on which of the two events was searched for.
+    if found.get("probability") is not None:
+        found["probability"] = round(found["probability"], 9)
+    return f"{alarm['condition']}|{json.dumps(found, sort_keys=True)}"
+
+
+def _change(value: Mapping[str, Any]) -> str:
+    """Return a change of a list without its detection."""
+    found = {name: it for name, it in value.items() if name != "detected_at"}
+    return f"{value['condition']}|{json.dumps(found, sort_keys=True)}"
+
+
+def _compare_with_oracle(
+    wanted: Counter[str],
+    sent: Mapping[str, Sequence[SentEvent]],
+    conditions: Mapping[str, Document],
+) -> list[str]:
+    """Compare the pairs of plain conditions with those of the oracle."""
+    problems = []
+    pairs: dict[str, set[tuple[str, str, str]]] = {name: set() for name in conditions}
+    for it in wanted:
+        name, _, value = it.partition("|")
+        alarm = json.loads(value)
+        if alarm.get("b"):
+            pairs[name].add((name, alarm["a"]["id"], alarm["b"]["id"]))
+    for name, document in conditions.items():
+        # A pair of two events of one stream has no order that the oracle knows.
+        is_plain = document["kind"] == "mutual_deadline" and not document.get("emit")
+        if not is_plain or document["a"] == document["b"]:
+            continue
+        a, b = document["a"], document["b"]
+        near = NearCondition(name, a, b, document["window_us"], document["threshold"])
+        events = [one.event for stream in (a, b) for one in sent[stream]]
+        if near.pairs(events) != pairs[name]:
+            problems.append(f"{name}: the oracle finds other pairs")
+    return problems

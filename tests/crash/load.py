@@ -1,0 +1,185 @@
+"""Events that are sent while processes crash; all that was sent is kept with its place."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+from typing import TYPE_CHECKING, NamedTuple
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from correlation.resources.partitioning import Partitioning
+from correlation.resources.streams import Stream
+from correlation.resources.tokens import Tokens
+from tests.support.patience import PATIENCE_SECONDS
+from tests.support.workload import Occurrence, Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MAX_UNCERTAINTY_US, DELAY_US = 2_000, 20_000
+SETS, GRID, SPARE = "sets", "grid", "spare"
+_SPACING_US, _DENSE_US = 1_000, 10
+_BURST, _DENSE_BURST, _SPARE_BURST = 24, 300, 60
+_BURST_SECONDS = 0.25
+_WORDS = "pqrstuvw"
+# Ties of similarities are common among so few words, and changes of the lists too.
+_MAX_WORDS = 4
+_SETS_PER_BURST = 6
+
+
+class SentEvent(NamedTuple):
+    """An event and its place; an event of a list has words."""
+
+    event: Occurrence
+    words: tuple[str, ...] | None
+    partition: int
+    offset: int
+
+
+def make_stream(name: str, prefix: str) -> Stream:
+    """Return a stream of the installation by its name."""
+    topic = f"{prefix}-{name}"
+    if name == SETS:
+        return Stream(name, topic, 0, DELAY_US, clock="replay", tokens=Tokens(("words",)))
+    if name == GRID:
+        grid = Partitioning("grid", 2)
+        tokens = Tokens(("words",))
+        return Stream(name, topic, 0, DELAY_US, partitioning=grid, clock="replay", tokens=tokens)
+    return Stream(name, topic, MAX_UNCERTAINTY_US, DELAY_US, clock="replay")
+
+
+class Load(threading.Thread):
+    """Sends bursts to all streams, until it is paused.
+
+    A record is written once, also when the broker is killed: the producer is idempotent.
+
+    Parameters
+    ----------
+    bootstrap
+        Address of the broker.
+    prefix
+        Prefix of the installation.
+    seed
+        Seed of the events.
+    """
+
+    def __init__(self, bootstrap: str, prefix: str, seed: int) -> None:
+        super().__init__(name="load", daemon=True)
+        self.sent: dict[str, list[SentEvent]] = {name: [] for name in ("a", "b", SETS, GRID)}
+        self._prefix = prefix
+        self._producer = Producer(
+            {"bootstrap.servers": bootstrap, "enable.idempotence": True, "log_level": 0}
+        )
+        self._failures: list[KafkaError] = []
+        self._left: set[str] = set()
+        self._words = random.Random(seed)  # noqa: S311 - a reproducible choice, no secret
+        self._clock = Workload("ab", seed, 0, _SPACING_US, MAX_UNCERTAINTY_US)
+        self._turn = threading.Lock()
+        self._running, self._ended = threading.Event(), threading.Event()
+
+    def run(self) -> None:
+        """Send a burst a quarter of a second, unless paused, until `end` is called."""
+        while not self._ended.wait(_BURST_SECONDS):
+            if self._running.is_set():
+                with self._turn:
+                    self._burst(_BURST)
+
+    def pause(self) -> None:
+        """Send no further bursts, and wait until Kafka has all that were sent."""
+        self._running.clear()
+        with self._turn:
+            self.flush()
+
+    def resume(self) -> None:
+        """Send bursts again."""
+        self._running.set()
+
+    def end(self) -> None:
+        """End the thread."""
+        self._ended.set()
+        if self.ident is not None:
+            self.join()
+
+    def flush(self) -> None:
+        """Wait until Kafka has all events that were sent."""
+        waiting = self._producer.flush(PATIENCE_SECONDS)
+        assert not self._failures, self._failures[0]
+        assert not waiting, f"{waiting} events were not acknowledged"
+
+    def send_densely(self) -> None:
+        """Send events so close to each other that each has many partners."""
+        with self._turn:
+            self._clock.spacing_us = _DENSE_US
+            self._burst(_DENSE_BURST)
+            self._clock.spacing_us = _SPACING_US
+            self.flush()
+
+    def add_stream(self, name: str) -> None:
+        """Send events to a further stream, too."""
+        with self._turn:
+            self.sent[name] = []
+
+    def leave_out(self, name: str) -> None:
+        """Send no further events to a stream; those that were sent still count."""
+        with self._turn:
+            self._left.add(name)
+
+    def send_spare(self) -> None:
+        """Send the events of the stream to which no others are sent."""
+        self.sent[SPARE] = []
+        with self._turn:
+            self._produce(SPARE, self._named(SPARE, self._clock.take(_SPARE_BURST)))
+            self.flush()
+
+    def count(self, name: str) -> int:
+        """Return the number of events that were sent to a stream."""
+        return len(self.sent[name])
+
+    def _burst(self, count: int) -> None:
+        events = self._clock.take(count)
+        for name in "ab":
+            self._produce(name, (it for it in events if it.stream == name))
+        some = self._words.sample(events, min(_SETS_PER_BURST, count))
+        some.sort(key=lambda it: it.latest)
+        for name in self.sent.keys() - {"a", "b", SPARE} - self._left:
+            self._produce(name, self._named(name, some))
+
+    def _named(self, name: str, events: Iterable[Occurrence]) -> list[Occurrence]:
+        """Return the events as events of another stream; sets have an exact time."""
+        exact = name in {SETS, GRID}
+        return [
+            Occurrence(
+                name, f"{name}.{it.id}", it.key, it.latest if exact else it.earliest, it.latest
+            )
+            for it in events
+        ]
+
+    def _produce(self, name: str, events: Iterable[Occurrence]) -> None:
+        for event in events:
+            words = None
+            value = json.loads(event.value)
+            if name in {SETS, GRID}:
+                words = tuple(self._words.sample(_WORDS, self._words.randint(0, _MAX_WORDS)))
+                value["words"] = words
+
+            def delivered(
+                error: KafkaError | None,
+                message: Message,
+                event: Occurrence = event,
+                words: tuple[str, ...] | None = words,
+            ) -> None:
+                if error is not None:
+                    self._failures.append(error)
+                    return
+                place = message.partition() or 0, message.offset() or 0
+                self.sent[event.stream].append(SentEvent(event, words, *place))
+
+            self._producer.produce(
+                f"{self._prefix}-{name}",
+                json.dumps(value).encode(),
+                event.key.encode(),
+                on_delivery=delivered,
+            )
+            self._producer.poll(0)
