@@ -142,7 +142,7 @@ def max_tasks(session: SparkSession, slots: int) -> int:
         Number of slots.
     """
     context = session.sparkContext
-    if not context.master.startswith("local"):
+    if not str(context.master).startswith("local"):
         return slots
     # A task costs about 55 ms per batch: use no more than can run in parallel.
     return min(slots, context.defaultParallelism)
