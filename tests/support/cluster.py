@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,7 @@ import spark_jobs.main
 from cli.stack.broker import free_port
 from cli.stack.processes import ChildProcess
 from tests.support.command import command_line, process_tree
-from tests.support.job import JobUnderTest
+from tests.support.job import JobUnderTest, archive_option
 from tests.support.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -62,7 +63,11 @@ class SparkCluster:
     @property
     def environment(self) -> dict[str, str]:
         """Environment variables of all processes of the cluster, and of its jobs."""
-        return {"SPARK_HOME": str(_SPARK), "SPARK_LOCAL_IP": _HOST}
+        return {
+            "SPARK_HOME": str(_SPARK),
+            "SPARK_LOCAL_IP": _HOST,
+            "PYSPARK_PYTHON": sys.executable,
+        }
 
     def submit_command(self, jars: Path) -> list[str]:
         """Return the command that starts a job on the cluster, as docs/deployment.md shows it."""
@@ -129,6 +134,7 @@ class SparkCluster:
             **self.environment,
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_DAEMON_JAVA_OPTS": self._java_options,
+            **archive_option(),
         }
         return ChildProcess(name, command, self.folder / f"{name}.log", {**common, **environment})
 
@@ -231,7 +237,7 @@ class ClusterJob(JobUnderTest):
     def make_process(self, name: str = "job", **changes: str) -> ChildProcess:
         """Build a `spark-submit` process with changed environment variables; it is not started."""
         environment = {**self.environment, **self.cluster.environment, **changes}
-        # The command names the jars, and the service of the job finds them on its class path.
+        # Spark adds the jars of the command to the class paths of driver and executors.
         del environment["COINCIDE_JARS"]
         command = self.cluster.submit_command(self.jars)
         return ChildProcess(name, command, self.folder / f"{name}.log", environment)
