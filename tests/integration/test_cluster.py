@@ -177,8 +177,7 @@ def test_all_executors_evaluate_slots_with_the_jars_and_variables_of_the_command
         found = map(variables, slot_workers(cluster.python_workers(number)))
         # A process that has ended has no variables.
         assert {it["NUMBA_CACHE_DIR"] for it in found if it} == {cluster.kernels}
-        (executor,) = cluster.executors(number)
-        folder = Path(f"/proc/{executor}/cwd").resolve()
+        folder = Path(f"/proc/{cluster.executor(number)}/cwd").resolve()
         assert folder.is_relative_to(cluster.work_folder(number))
         assert {it.name for it in job.jars.glob("*.jar")} <= {it.name for it in folder.iterdir()}
     assert not cluster.unused_kernels.exists()

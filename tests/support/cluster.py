@@ -211,9 +211,10 @@ class SparkCluster:
         """Return the folder in which a worker keeps the folders of its executors."""
         return self.folder / f"worker-{number}" / "work"
 
-    def executors(self, number: int) -> list[int]:
-        """Return the process ids of a worker's executors."""
-        return [it for it in self._processes(number) if _EXECUTOR in command_line(it)]
+    def executor(self, number: int) -> int:
+        """Return the process id of a worker's executor."""
+        # Java's children have its command line until they execute their own; they come later.
+        return next(it for it in self._processes(number) if _EXECUTOR in command_line(it))
 
     def python_workers(self, number: int) -> list[int]:
         """Return the ids of a worker's Python workers, and of the processes that fork them."""
