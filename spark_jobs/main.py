@@ -33,7 +33,7 @@ from spark_jobs.driver.planning import prepare_layout, read_slots
 from spark_jobs.driver.reports import Reporter, describe
 from spark_jobs.driver.rights import warn_of_wide_folder
 from spark_jobs.driver.rivals import refuse_rivals
-from spark_jobs.driver.session import open_session
+from spark_jobs.driver.session import max_tasks, open_session
 from spark_jobs.driver.source import check_source
 from spark_jobs.driver.stale_checkpoint import check_checkpoint, check_copy
 from spark_jobs.errors import ClaimLostError, RivalJobError, SettingError, SparkJobError
@@ -134,10 +134,7 @@ def run(settings: Settings, stop: threading.Event) -> int:
                 reporter.state("stopped")
                 return 0
             # The number of slots may change below.
-            partitions = max(
-                layout.shuffle_partitions,
-                min(settings.slots, session.sparkContext.defaultParallelism),
-            )
+            partitions = max(layout.shuffle_partitions, max_tasks(session, settings.slots))
             owner = claims_of(topics, settings.client).claim(layout.id, partitions, wall_clock_us())
             reporter.state("starting", checkpoint=layout.id, claim=owner.number)
             # No transaction is open: the claim has ended them.

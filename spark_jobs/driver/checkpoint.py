@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from spark_jobs.driver.failures import naming_store, query_error
+from spark_jobs.driver.session import max_tasks
 from spark_jobs.errors import CheckpointMismatchError, CheckpointStoreError
 from spark_jobs.worker.slots import slot_keys
 
@@ -324,7 +325,7 @@ def open_layout(checkpoint: Checkpoint, session: SparkSession, slots: int) -> La
     checkpoint : Checkpoint
         Checkpoint of the job.
     session : SparkSession
-        Session; its default parallelism limits the shuffle partitions.
+        Session; `max_tasks` limits the shuffle partitions.
     slots : int
         Number of slots of a new checkpoint.
 
@@ -347,7 +348,7 @@ def make_layout(session: SparkSession, slots: int, identity: str, generation: in
     Parameters
     ----------
     session : SparkSession
-        Session; its default parallelism limits the shuffle partitions.
+        Session; `max_tasks` limits the shuffle partitions.
     slots : int
         Number of slots.
     identity : str
@@ -355,8 +356,7 @@ def make_layout(session: SparkSession, slots: int, identity: str, generation: in
     generation : int
         See `Layout`.
     """
-    # A partition costs about 55 ms per batch: use no more than can run in parallel.
-    partitions = min(slots, session.sparkContext.defaultParallelism)
+    partitions = max_tasks(session, slots)
     return Layout(partitions, slot_keys(session, slots, partitions), identity, generation)
 
 

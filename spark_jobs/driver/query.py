@@ -71,7 +71,8 @@ def start_query(
     """
     session.conf.set("spark.sql.shuffle.partitions", str(shuffle_partitions))
     records = read_kafka(session, settings, topic_partitions, limit, starts)
-    readers = session.sparkContext.defaultParallelism
+    # At the start of a job, executors of a cluster may not have registered.
+    readers = max(session.sparkContext.defaultParallelism, shuffle_partitions)
     output = transform(records, in_force, settings.max_record_bytes, readers, initial)
     session.dataSource.register(KafkaSink)
     options = sink_options(settings.prefix, settings.client, owner, marks)

@@ -72,6 +72,9 @@ def session_properties(settings: Settings) -> dict[str, str]:
         "spark.python.worker.reuse": "true",
         "spark.python.daemon.module": "spark_jobs.worker.worker_daemon",
         "spark.sql.adaptive.enabled": "false",
+        # Without a wait, tasks move to an executor that is idle, such as the successor of a lost
+        # one. By default Spark waits for the executor that holds the state, batch after batch.
+        "spark.locality.wait": "0s",
         # Hadoop sets the modes of its files itself and ignores the umask of the process.
         "spark.hadoop.fs.permissions.umask-mode": settings.umask,
         "spark.redaction.regex": SENSITIVE_NAMES,
@@ -123,6 +126,26 @@ def _wrong_property(error: PySparkException | Py4JJavaError, settings: Settings)
 def is_local(location: str) -> bool:
     """Return whether a folder or URL is on the file system of this machine."""
     return "://" not in location or location.startswith("file:")
+
+
+def max_tasks(session: SparkSession, slots: int) -> int:
+    """Return the number of tasks that evaluate slots at the same time.
+
+    Executors of a cluster register after the session has started, and may be added later: the
+    number of their cores is not known, and each slot has its own task.
+
+    Parameters
+    ----------
+    session : SparkSession
+        Session of the job.
+    slots : int
+        Number of slots.
+    """
+    context = session.sparkContext
+    if not str(context.master).startswith("local"):
+        return slots
+    # A task costs about 55 ms per batch: use no more than can run in parallel.
+    return min(slots, context.defaultParallelism)
 
 
 def open_session(settings: Settings) -> SparkSession:

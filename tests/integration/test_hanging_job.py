@@ -15,8 +15,9 @@ import pytest
 from correlation.resources.streams import Stream
 from spark_jobs.worker.worker_daemon import GENERATION
 from tests.support.command import command_line, process_tree
+from tests.support.hanging import process_state, stop_processes
 from tests.support.job import JobUnderTest, total
-from tests.support.patience import MAX_DELAY_US, wait_until
+from tests.support.patience import MAX_DELAY_US
 from tests.support.workload import NearCondition, Workload
 
 if TYPE_CHECKING:
@@ -48,14 +49,6 @@ def python_workers(job: JobUnderTest) -> set[int]:
     return {pid for pid in process_tree(job.process.pid) if "worker_daemon" in command_line(pid)}
 
 
-def state(pid: int) -> str:
-    """Return the kernel's letter for the state of a process; "T" means stopped, "" ended."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return ""
-
-
 def generation(pid: int) -> str:
     """Return the generation of a worker, or "" of a worker of the first generation."""
     name = f"{GENERATION}=".encode()
@@ -69,24 +62,14 @@ def generation(pid: int) -> str:
 @contextmanager
 def stopped(job: JobUnderTest) -> Iterator[set[int]]:
     """Stop all Python workers of the job; end those that remain when the context ends."""
-    known: set[int] = set()
-
-    def all_are_stopped() -> bool:
-        workers = python_workers(job)
-        for pid in workers:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGSTOP)
-        known.update(workers)
-        return bool(workers) and all(state(pid) in ("T", "Z", "") for pid in workers)
-
-    wait_until(all_are_stopped)
+    known = stop_processes(lambda: python_workers(job))
     try:
         yield known
     finally:
         job.process.stop(5)
         for pid in known:
             # An id may belong to another process by now, but not to a stopped worker.
-            if state(pid) == "T" and "worker_daemon" in command_line(pid):
+            if process_state(pid) == "T" and "worker_daemon" in command_line(pid):
                 os.kill(pid, signal.SIGKILL)
                 os.kill(pid, signal.SIGCONT)
 
@@ -129,7 +112,7 @@ def test_query_with_stopped_workers_is_stalled_then_restarted_with_others(
             assert (record["state"], record["exception"]) == ("running", None)
             assert record["last_batch_at"] > stopped_us
             # The former workers still exist, or were killed; none of them works.
-            fresh = {pid for pid in python_workers(job) if state(pid) != "T"}
+            fresh = {pid for pid in python_workers(job) if process_state(pid) != "T"}
             assert fresh
             assert fresh.isdisjoint(workers)
             # A slow machine may need more than one restart.

@@ -1,17 +1,17 @@
-"""A broker that hangs: its connections stay open, but it does not respond."""
+"""Processes that hang: their connections stay open, but they do not respond."""
 
 from __future__ import annotations
 
 import os
 import signal
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.support.patience import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from cli.stack.broker import EmbeddedBroker
 
@@ -29,6 +29,30 @@ def hanging(broker: EmbeddedBroker) -> Iterator[None]:
         yield
     finally:
         os.kill(broker.process.pid, signal.SIGCONT)
+
+
+def stop_processes(find: Callable[[], Iterable[int]]) -> set[int]:
+    """Stop the processes that a function finds, until all of them are stopped; return their ids."""
+    known: set[int] = set()
+
+    def are_stopped() -> bool:
+        found = set(find())
+        for pid in found:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
+        known.update(found)
+        return bool(found) and all(process_state(pid) in ("T", "Z", "") for pid in found)
+
+    wait_until(are_stopped)
+    return known
+
+
+def process_state(pid: int) -> str:
+    """Return the kernel's letter for the state of a process; "T" means stopped, "" ended."""
+    try:
+        return _state(Path(f"/proc/{pid}"))
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def _state(thread: Path) -> str:

@@ -63,7 +63,7 @@ class JobUnderTest:
             "COINCIDE_CHECKPOINT": str(self.folder / "checkpoint"),
             "COINCIDE_JARS": str(self.jars),
             "COINCIDE_HEARTBEAT_SECONDS": "0.5",
-            **_archive_option(),
+            **archive_option(),
             **self.settings,
         }
         self.process = self.make_process()
@@ -188,7 +188,7 @@ class JobUnderTest:
         return slots
 
 
-def _archive_option() -> dict[str, str]:
+def archive_option() -> dict[str, str]:
     """Return the variable with which Java loads its classes from the archive, if it exists."""
     if not ARCHIVE.is_file():
         return {}
