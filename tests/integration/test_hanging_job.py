@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 MAX_UNCERTAINTY_US = 20_000
 NEAR = NearCondition("near", "a", "b", 30_000, "0.6")
 # The limit is longer than the first batch of new workers takes on a slow machine.
-LIMITS = {"COINCIDE_MAX_BATCH_SECONDS": "30", "COINCIDE_MAX_FAILURES": "1000"}
+LIMITS = {"COINCIDE_MAX_BATCH_SECONDS": "60", "COINCIDE_MAX_FAILURES": "1000"}
 
 
 @pytest.fixture
