@@ -225,6 +225,20 @@ TOTALS = RecordType(
     "GENERATION/SLOT/totals",
     topic=STATE,
 )
+_MARK: dict[str, Schema] = {
+    "v": constant(VERSION),
+    "group": described(
+        STRING, "Consumer group whose committed offset is the same mark: PREFIX.QUERY.PARTITION."
+    ),
+    "next_batch": described(POSITIVE, "Number of the first batch that is not written yet."),
+}
+MARK = RecordType(
+    "batch_mark",
+    "The newest batch that a partition of the job's output has written, in the same transaction.",
+    object_of(_MARK),
+    "PREFIX.sink.PARTITION or PREFIX.sink.merged",
+    topic=STATE,
+)
 _TOO_LARGE: dict[str, Schema] = {
     "v": constant(VERSION),
     "checkpoint": STRING,

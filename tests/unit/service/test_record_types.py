@@ -68,7 +68,8 @@ TOTALS: dict[str, Any] = {
     "set_aside": [["far", 9, None]],
     "totals": {"counters": [["alarms_total", {"condition": "near"}, 5]]},
 }
-STATES = {"slot_position": POSITION, "slot_totals": TOTALS}
+MARK = {"v": 1, "group": "p.0f8fad5b-d9cb-469f-a165-70867728950e.2", "next_batch": 18}
+STATES = {"slot_position": POSITION, "slot_totals": TOTALS, "batch_mark": MARK}
 CLOSED_FORMS = [it for it, (topic, _) in DOCUMENTED.items() if topic != "events"]
 
 
