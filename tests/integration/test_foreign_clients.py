@@ -83,9 +83,8 @@ def _lines(records: Iterable[Record]) -> list[str]:
 def published(kafka_bootstrap: str) -> Published:
     """Return a topic into which the sink has written pairs, an A without a B, factored records."""
     topics = Topics(f"clients{uuid.uuid4().hex[:10]}")
-    create_topics(
-        kafka_bootstrap, dict.fromkeys((topics.alarms, topics.config, topics.dead_letter), 1)
-    )
+    names = (topics.alarms, topics.config, topics.dead_letter, topics.state)
+    create_topics(kafka_bootstrap, dict.fromkeys(names, 1))
     properties: Properties = {"bootstrap.servers": kafka_bootstrap}
     producer = PartitionProducer(target(topics, claim(topics, properties)), properties)
     kinds = results.one_of_each_kind()[:3]
