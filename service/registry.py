@@ -120,7 +120,12 @@ class Registry:
     def horizon_us(self, stream: str) -> int:
         """Return for how long conditions need an event of a stream after its time, in µs."""
         streams = self.streams()
-        readers = (it for it in self._conditions() if stream in it.streams)
+        # A condition whose streams cannot be read is not in force.
+        readers = (
+            it
+            for it in self._conditions()
+            if stream in it.streams and streams.keys() >= {*it.streams}
+        )
         return max((buffer_horizons_us(it, streams)[stream] for it in readers), default=0)
 
     def check_stream(self, stream: Stream) -> None:
