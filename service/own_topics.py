@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     from service.settings import Settings
 
+RETENTION, TIMESTAMPS = "retention.ms", "message.timestamp.type"
+UNLIMITED = "-1"
 _COMPACTED = {
     "cleanup.policy": "compact",
     # Small segments and an eager cleaner: these topics are read from the beginning at every start.
@@ -26,9 +28,9 @@ _TEN_YEARS = {"delete.retention.ms": str(10 * 365 * 24 * 3600 * 1000)}
 # record of a slot is replaced and hardly ever deleted.
 _AN_HOUR = {"delete.retention.ms": str(3600 * 1000)}
 # Events and heartbeats dated in the future are detected by Kafka's clock, not the producer's.
-STAMPED_BY_KAFKA = {"message.timestamp.type": "LogAppendTime"}
+STAMPED_BY_KAFKA = {TIMESTAMPS: "LogAppendTime"}
 # The owner of the installation decides when audit records may be removed.
-_FOR_EVER = {"retention.ms": "-1"}
+_FOR_EVER = {RETENTION: UNLIMITED}
 # A record of 10 MB must fit, with the headers of a dead-letter record.
 _ANY_RECORD = {"max.message.bytes": str(CONFIG_RECORD_BYTES)}
 

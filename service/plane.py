@@ -63,7 +63,7 @@ class ControlPlane:
         self.on_failure: Callable[[], None] = _do_nothing
         self._topics = TopicKeeper(settings)
         self._topic_rules = TopicRules(settings, self._topics)
-        self.stream_topics = StreamTopics(settings, self._topics, self.registry.horizon_us)
+        self.stream_topics = StreamTopics(settings, self._topics, self.registry.horizons_us)
         self._explainer = Explainer(settings)
         self._sampler = Sampler(settings)
         registry, config = self.registry, settings.topics.config

@@ -13,6 +13,8 @@ from service.errors import FieldProblem, NotFoundError, TemplateInUseError
 from service.fold import ConfigFold, Stored
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from correlation.config_records import Unreadable
     from correlation.operators import Condition
     from correlation.resources.streams import Stream
@@ -117,16 +119,25 @@ class Registry:
         """Return the names of the conditions that read a stream, sorted."""
         return sorted(it.name for it in self._conditions() if stream in it.streams)
 
-    def horizon_us(self, stream: str) -> int:
-        """Return for how long conditions need an event of a stream after its time, in µs."""
-        streams = self.streams()
-        # A condition whose streams cannot be read is not in force.
-        readers = (
-            it
-            for it in self._conditions()
-            if stream in it.streams and streams.keys() >= {*it.streams}
-        )
-        return max((buffer_horizons_us(it, streams)[stream] for it in readers), default=0)
+    def horizons_us(self, names: Iterable[str]) -> dict[str, int]:
+        """Return for how long conditions need an event of each stream after its time, in µs.
+
+        Parameters
+        ----------
+        names : iterable of str
+            Names of the streams; 0 for a stream that no condition in force reads.
+        """
+        streams, found = self.streams(), dict.fromkeys(names, 0)
+        for resource in self.resources("condition").values():
+            condition = to_condition(resource)
+            read = {*condition.streams}
+            # A condition with a stream that cannot be read is not in force.
+            if resource.paused or found.keys().isdisjoint(read) or not read <= streams.keys():
+                continue
+            horizons = buffer_horizons_us(condition, streams)
+            for name in found.keys() & read:
+                found[name] = max(found[name], horizons[name])
+        return found
 
     def check_stream(self, stream: Stream) -> None:
         """Check a changed stream; see `ResourceChecks.check_stream`."""

@@ -13,10 +13,10 @@ from kafka_client.clients import UserAdmin
 from kafka_client.partition_offsets import Edge, list_offsets
 from kafka_client.rights import with_right
 from service.errors import BrokerError, ServiceError
-from service.topics import RETENTION
+from service.own_topics import RETENTION, TIMESTAMPS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from confluent_kafka import KafkaError, Message
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _LOGGER = logging.getLogger(__name__)
 
 _CONSEQUENCES = {
-    "message.timestamp.type": "a live stream cannot reject events dated in the future, and one "
+    TIMESTAMPS: "a live stream cannot reject events dated in the future, and one "
     "wrong clock makes all other events late",
     RETENTION: "conditions need events for a longer time, and a job without its checkpoint cannot "
     "read them again",
@@ -43,16 +43,19 @@ class StreamTopics:
         Settings of the service.
     keeper : TopicKeeper
         Reads the settings of topics.
-    horizon_us : callable
-        Returns the time for which the job buffers the events of a stream, by name.
+    horizons_us : callable
+        See `Registry.horizons_us`.
     """
 
     def __init__(
-        self, settings: Settings, keeper: TopicKeeper, horizon_us: Callable[[str], int]
+        self,
+        settings: Settings,
+        keeper: TopicKeeper,
+        horizons_us: Callable[[Iterable[str]], Mapping[str, int]],
     ) -> None:
         self._settings = settings
         self._keeper = keeper
-        self._horizon_us = horizon_us
+        self._horizons_us = horizons_us
 
     def problems(self, streams: Iterable[Stream]) -> tuple[TopicProblem, ...] | None:
         """Find topics of live streams with producer timestamps, or with too short a retention.
@@ -70,11 +73,12 @@ class StreamTopics:
         tuple of TopicProblem, or None
             None when the settings of the topics cannot be read.
         """
+        live = [stream for stream in streams if stream.clock == "live"]
+        horizons = self._horizons_us(stream.name for stream in live)
         needed: dict[str, int] = {}
-        for stream in streams:
-            if stream.clock == "live":
-                horizon_ms = -(-self._horizon_us(stream.name) // 1_000)
-                needed[stream.topic] = max(horizon_ms, needed.get(stream.topic, 0))
+        for stream in live:
+            horizon_ms = -(-horizons[stream.name] // 1_000)
+            needed[stream.topic] = max(horizon_ms, needed.get(stream.topic, 0))
         try:
             return self._keeper.check_event_topics(needed)
         except ServiceError as error:

@@ -23,7 +23,13 @@ from confluent_kafka.admin import (
 
 from kafka_client.rights import with_right
 from service.errors import BrokerError, TopicRefusedError
-from service.own_topics import STAMPED_BY_KAFKA, TopicSpec, own_topics
+from service.own_topics import (
+    RETENTION,
+    STAMPED_BY_KAFKA,
+    UNLIMITED,
+    TopicSpec,
+    own_topics,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -34,8 +40,6 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _LOGGER = logging.getLogger(__name__)
 
-RETENTION = "retention.ms"
-_UNLIMITED = "-1"
 # Errors that the requested topic causes, not the broker.
 _REFUSALS = frozenset(
     {
@@ -305,5 +309,5 @@ def _already_there(cause: BaseException | None) -> bool:
 def _is_enough(found: str, needed: str) -> bool:
     """Return whether a setting suffices: numbers may be larger, other values must be equal."""
     if needed.isdecimal():
-        return found == _UNLIMITED or (found.isdecimal() and int(found) >= int(needed))
+        return found == UNLIMITED or (found.isdecimal() and int(found) >= int(needed))
     return set(found.split(",")) == {needed}

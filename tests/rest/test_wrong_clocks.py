@@ -90,7 +90,8 @@ def test_a_retention_that_is_shorter_than_the_buffers_is_warned_of(
         "window": "1h",
         "threshold": 0.5,
     }
-    assert client.put(f"/v1/conditions/{fresh()}", json=condition).is_success
+    condition_path = f"/v1/conditions/{fresh()}"
+    assert client.put(condition_path, json=condition).is_success
     found = client.get(f"{paths[1]}/status").json()["topic_problems"]
     warnings = client.put(paths[1], json=documents[1]).json()["warnings"]
     if is_enough:
@@ -103,6 +104,8 @@ def test_a_retention_that_is_shorter_than_the_buffers_is_warned_of(
     (warning,) = warnings
     assert warning.startswith(f"topic: {topics[1]} has retention.ms={retention}: ")
     assert warning.endswith(f"set retention.ms={problem['needed']} on the topic")
+    assert client.put(f"{condition_path}/pause").is_success
+    assert client.get(f"{paths[1]}/status").json()["topic_problems"] == []
 
 
 def test_registered_streams_are_checked_when_the_service_starts(

@@ -300,9 +300,10 @@ def _read_whole(place: Installation, topic: str) -> None:
 
 
 def _reset(place: Installation, _: str) -> None:
-    StreamTopics(place.service, TopicKeeper(place.service), lambda _: 0).reset_watermark(
-        place.stream
+    topics = StreamTopics(
+        place.service, TopicKeeper(place.service), lambda names: dict.fromkeys(names, 0)
     )
+    topics.reset_watermark(place.stream)
 
 
 def _configure(place: Installation, topic: str) -> None:
