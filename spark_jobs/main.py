@@ -29,7 +29,7 @@ from spark_jobs.driver.config_watch import ConfigWatch
 from spark_jobs.driver.event_topics import check_topics
 from spark_jobs.driver.offsets import KafkaOffsets
 from spark_jobs.driver.parts import Parts
-from spark_jobs.driver.planning import prepare_layout, read_slots
+from spark_jobs.driver.planning import prepare_layout, read_state
 from spark_jobs.driver.reports import Reporter, describe
 from spark_jobs.driver.rights import warn_of_wide_folder
 from spark_jobs.driver.rivals import refuse_rivals
@@ -138,7 +138,7 @@ def run(settings: Settings, stop: threading.Event) -> int:
             owner = claims_of(topics, settings.client).claim(layout.id, partitions, wall_clock_us())
             reporter.state("starting", checkpoint=layout.id, claim=owner.number)
             # No transaction is open: the claim has ended them.
-            state = read_slots(settings.client, topics.state)
+            state = read_state(settings.client, topics.state)
             marks = read_marks(state)
             written = check_checkpoint(checkpoint, layout, settings, owner, marks)
             layout = prepare_layout(checkpoint, session, layout, settings, state)

@@ -41,7 +41,7 @@ _ANSWER_SECONDS = 30.0
 _READ_SECONDS = 600.0
 
 
-def read_slots(properties: Properties, topic: str) -> dict[bytes, bytes]:
+def read_state(properties: Properties, topic: str) -> dict[bytes, bytes]:
     """Return the newest value of each key of the state topic.
 
     Parameters
@@ -69,7 +69,7 @@ def read_slots(properties: Properties, topic: str) -> dict[bytes, bytes]:
     return found
 
 
-def remove_slots(properties: Properties, topic: str, keys: Iterable[bytes]) -> None:
+def remove_records(properties: Properties, topic: str, keys: Iterable[bytes]) -> None:
     """Write tombstones for keys of the state topic.
 
     Raises
@@ -130,7 +130,7 @@ def prepare_layout(
         return layout
     if values and settings.without_checkpoint == "beginning":
         _log.warning("all topics are read from their beginning; their alarms are written again")
-        remove_slots(settings.client, settings.topics.state, values)
+        remove_records(settings.client, settings.topics.state, values)
         return layout
     generations = read_generations(values)
     if not generations:
@@ -181,7 +181,7 @@ def rescale(
     CheckpointMismatchError
         When the state cannot be distributed now; the checkpoint remains as it is.
     """
-    generations = read_generations(read_slots(settings.client, settings.topics.state))
+    generations = read_generations(read_state(settings.client, settings.topics.state))
     present = generations[0] if generations else None
     if present is None or present.number != layout.generation or not present.is_level:
         return None
@@ -223,8 +223,8 @@ def _apply(checkpoint: Checkpoint, layout: Layout, plan: Plan) -> Layout:
 def remove_former(settings: Settings, layout: Layout) -> None:
     """Remove the records of former generations, once all slots of the layout have written."""
     topic = settings.topics.state
-    values = read_slots(settings.client, topic)
+    values = read_state(settings.client, topic)
     generations = read_generations(values)
     if generations and generations[0].number == layout.generation and generations[0].is_complete:
         former = [key for key in values if generation_of(key) not in (None, layout.generation)]
-        remove_slots(settings.client, topic, former)
+        remove_records(settings.client, topic, former)

@@ -60,10 +60,10 @@ def check_copy(checkpoint: Checkpoint, layout: Layout, settings: Settings) -> No
     query = _read_query(checkpoint)
     if query is None:
         return
-    topic, client = settings.topics.config, settings.client
+    topics, client = settings.topics, settings.client
 
     def next_batch(group: str) -> int:
-        with closing(Marker(topic, group, client, decided=False)) as marker:
+        with closing(Marker(topics, group, client, decided=False)) as marker:
             try:
                 return marker.next_batch()
             except KafkaException as error:

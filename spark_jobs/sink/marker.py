@@ -13,12 +13,14 @@ import orjson
 
 from spark_jobs.sink.committed import CommittedOffset
 from spark_jobs.worker.envelope import Record
+from spark_jobs.worker.slot_records import generation_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from confluent_kafka import TopicPartition
 
+    from correlation.resources.topics import Topics
     from spark_jobs.settings import Properties
 
 _VERSION = 1
@@ -26,14 +28,14 @@ _GROUP, _NEXT = "group", "next_batch"
 
 
 class Marker:
-    """The marker partition, for which a partition of the sink commits its batches.
+    """Marks of the batches that a partition of the sink has written.
 
-    It is partition 0 of a topic. Offsets are committed for it; the sink writes no records to it.
+    Offsets are committed for partition 0 of the config topic, to which the sink writes no records.
 
     Parameters
     ----------
-    topic : str
-        Name of the topic.
+    topics : Topics
+        Topics of the installation.
     group : str
         Consumer group that commits, one per checkpoint and partition of the sink. It has no
         members.
@@ -47,19 +49,20 @@ class Marker:
 
     def __init__(
         self,
-        topic: str,
+        topics: Topics,
         group: str,
         properties: Properties,
         *,
         stored: int = 0,
         decided: bool = True,
     ) -> None:
-        self._offset = CommittedOffset(topic, group, properties, decided=decided)
+        self._offset = CommittedOffset(topics.config, group, properties, decided=decided)
+        self._state_topic = topics.state
         self._stored = stored
 
     @property
     def topic(self) -> str:
-        """Topic of the marker partition."""
+        """Topic for which offsets are committed."""
         return self._offset.topic
 
     @property
@@ -73,8 +76,21 @@ class Marker:
         return self._offset.group
 
     def of(self, batch: int) -> TopicPartition:
-        """Return the mark of a written batch."""
+        """Return the offset that marks a batch as written."""
         return self._offset.at(batch + 1)
+
+    def record_of(self, transactional_id: str, batch: int) -> Record:
+        """Return the record that marks a batch as written.
+
+        Parameters
+        ----------
+        transactional_id : str
+            Transactional id of the partition; the key of the record.
+        batch : int
+            Number of the batch.
+        """
+        value = orjson.dumps({"v": _VERSION, _GROUP: self.name, _NEXT: batch + 1})
+        return Record(self._state_topic, transactional_id.encode(), value)
 
     def next_batch(self) -> int:
         """Return the first batch that is not written yet.
@@ -92,24 +108,6 @@ class Marker:
         self._offset.close()
 
 
-def mark_record(topic: str, transactional_id: str, group: str, batch: int) -> Record:
-    """Return the record that marks a batch as written.
-
-    Parameters
-    ----------
-    topic : str
-        The state topic.
-    transactional_id : str
-        Id of the part of the sink; the key of the record.
-    group : str
-        Group of the marks of the part and of the checkpoint.
-    batch : int
-        Number of the batch.
-    """
-    value = orjson.dumps({"v": _VERSION, _GROUP: group, _NEXT: batch + 1})
-    return Record(topic, transactional_id.encode(), value)
-
-
 def read_marks(values: Mapping[bytes, bytes]) -> dict[str, int]:
     """Return the first batch that is not written yet, by group.
 
@@ -118,6 +116,5 @@ def read_marks(values: Mapping[bytes, bytes]) -> dict[str, int]:
     values : mapping of bytes to bytes
         Newest value of each key of the state topic.
     """
-    # Records of slots have no group; their versions are checked where they are read.
-    found = (orjson.loads(value) for value in values.values())
-    return {it[_GROUP]: it[_NEXT] for it in found if _GROUP in it}
+    marks = (orjson.loads(value) for key, value in values.items() if generation_of(key) is None)
+    return {it[_GROUP]: it[_NEXT] for it in marks}

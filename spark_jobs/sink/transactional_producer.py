@@ -104,7 +104,7 @@ class TransactionalProducer:
     transactional_id : str
         Transactional id of the producer.
     marker : Marker
-        Marker partition for the batches.
+        Marks of the batches.
     properties : mapping
         librdkafka properties.
     outputs : OutputTopics
@@ -177,7 +177,7 @@ class TransactionalProducer:
         else:
             self._failures.other.append(with_right(error, "Write", topic, self._user))
 
-    def write(self, batch: int, records: Iterable[Record], mark: Record) -> int:
+    def write(self, batch: int, records: Iterable[Record]) -> int:
         """Write the records and both marks in one transaction.
 
         Parameters
@@ -186,8 +186,6 @@ class TransactionalProducer:
             Number of the batch, which the mark stores.
         records : iterable of Record
             All records of this partition in the batch.
-        mark : Record
-            Mark of the batch in the state topic.
 
         Returns
         -------
@@ -209,6 +207,7 @@ class TransactionalProducer:
                 self._topics.add(record.topic)
                 self._produce(record)
                 count += 1
+            mark = self._marker.record_of(self._id, batch)
             self._topics.add(mark.topic)
             self._produce(mark)
             self._flush()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from correlation.resources.topics import Topics
 from spark_jobs.errors import DeliveryError, ProducerFencedError, StaleCheckpointError
-from spark_jobs.sink.marker import Marker, mark_record
+from spark_jobs.sink.marker import Marker
 from spark_jobs.sink.ownership import Owner, claims_of
 from spark_jobs.sink.refusals import OutputTopics, Refused, shorten
 from spark_jobs.sink.transactional_client import UnusableProducerError
@@ -69,7 +69,7 @@ class PartitionProducer:
         self._target = target
         self._properties = properties
         self._outputs = OutputTopics(target.topics, properties)
-        self._marker = Marker(target.topics.config, target.group, properties, stored=target.stored)
+        self._marker = Marker(target.topics, target.group, properties, stored=target.stored)
         self._producer: TransactionalProducer | None = None
         self._level = 0
         self._claims = claims_of(target.topics, properties)
@@ -155,9 +155,7 @@ class PartitionProducer:
             raise StaleCheckpointError(batch, producer.next_batch - 1)
         if batch < producer.next_batch:
             return 0
-        place = self._target
-        mark = mark_record(place.topics.state, place.transactional_id, place.group, batch)
-        return producer.write(batch, map(self._outputs.direct, records), mark)
+        return producer.write(batch, map(self._outputs.direct, records))
 
     def _mend(self, records: Iterable[Record], too_large: set[Refused]) -> Iterable[Record]:
         """Return the records in a form that Kafka may accept; `direct` handles avoided topics."""

@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
 from cli.stack.broker import EmbeddedBroker
 from correlation.resources.topics import OMITTED_HEADER, Channel, Topics
 from kafka_client.clients import UserAdmin
-from spark_jobs.driver.planning import read_slots
+from spark_jobs.driver.planning import read_state
 from spark_jobs.driver.stale_checkpoint import check_marks
 from spark_jobs.errors import DeliveryError, StaleCheckpointError
 from spark_jobs.sink import transactional_producer
@@ -152,7 +152,7 @@ def test_marks_tell_a_checkpoint_that_is_older_than_they_are(sink: Sink) -> None
 def test_mark_of_a_transaction_that_a_killed_job_left_open_does_not_count(sink: Sink) -> None:
     sink.producer().write(9, sink.records("a"))
     dead = open_transaction(sink)
-    marker = Marker(sink.target.topics.config, sink.target.group, sink.properties)
+    marker = Marker(sink.target.topics, sink.target.group, sink.properties)
     dead.send_offsets_to_transaction([marker.of(10)], marker.group, 30)
     check_marks(9, [sink.target], sink.properties)
 
@@ -163,7 +163,7 @@ def test_marks_of_the_state_topic_remain_when_those_of_the_group_have_expired(si
     first.write(8, sink.records("a"))
     first.write(9, sink.records("b"))
     client.delete_consumer_groups([sink.target.group])[sink.target.group].result()
-    marks = read_marks(read_slots(sink.properties, sink.target.topics.state))
+    marks = read_marks(read_state(sink.properties, sink.target.topics.state))
     assert marks == {sink.target.group: 10}
     late = PartitionProducer(sink.target._replace(stored=marks[sink.target.group]), sink.properties)
     assert late.write(9, sink.records("b")) == 0

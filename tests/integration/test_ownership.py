@@ -241,7 +241,7 @@ def test_transaction_of_an_earlier_version_is_ended(installation: Installation) 
     place = target(installation.topics, installation.claim("one"))
     # The transactional id of a part was the name of the group of its marks.
     dead = installation.open_transaction(place.group)
-    marker = Marker(installation.topics.config, place.group, installation.properties)
+    marker = Marker(installation.topics, place.group, installation.properties)
     dead.send_offsets_to_transaction([marker.of(10)], marker.group, PATIENCE_SECONDS)
     installation.claims.fence([place.group])
     check_marks(9, [place], installation.properties)
