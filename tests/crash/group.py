@@ -15,6 +15,7 @@ from tests.crash.faults import Fault, Moment, Victim, Way
 from tests.crash.installation import Installation, send_signal
 from tests.crash.judge import Verdict, judge
 from tests.crash.load import GRID, SETS, SPARE
+from tests.support.command import command_line, is_python_worker
 from tests.support.kafka import Sent, produce
 from tests.support.patience import PATIENCE_SECONDS
 
@@ -33,9 +34,6 @@ _DELAY_SECONDS = 0.05
 _BYTES_PER_SECOND = 20_000
 # Streams that are registered later; with more, the oldest is removed.
 _MAX_FURTHER = 1
-
-
-_COMMIT_WORKER = "python_streaming_sink_runner"
 
 
 class Run(NamedTuple):
@@ -129,7 +127,7 @@ class Group:
         if fault.moment is Moment.AFTER_TRANSACTION:
             self._look_until(fault._replace(moment=Moment.IDLE), 1.0)
             # Spark ends a batch with a call in these processes, after the tasks have written.
-            self._frozen = self._on.freeze(_COMMIT_WORKER)
+            self._frozen = self._on.hold_commits()
         for _ in range(_ATTEMPTS):
             self._on.load.send_densely()
             seen = self._wait_in_batch(fault)
@@ -246,8 +244,8 @@ class Group:
             return None if on.broker.process is None else on.broker.process.pid
         if fault.victim is Victim.DRIVER:
             return on.job.process.pid
-        named = ("java",) if fault.victim is Victim.JVM else ("worker_daemon",)
-        found = on.processes(*named)
+        is_victim = _is_java if fault.victim is Victim.JVM else is_python_worker
+        found = [*filter(is_victim, on.processes())]
         return found[fault.choice % len(found)] if found else None
 
     def _stop(self, pid: int, seconds: float) -> None:
@@ -289,6 +287,10 @@ class Group:
             on.service.kill()
         sending.join()
         self._register(name, document)
+
+
+def _is_java(pid: int) -> bool:
+    return "java" in command_line(pid)
 
 
 def run_group(

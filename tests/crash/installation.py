@@ -22,19 +22,17 @@ from confluent_kafka import Consumer, TopicPartition
 from cli.client.rest import ServiceClient
 from cli.errors import CliError
 from cli.stack.broker import HOST, EmbeddedBroker, free_port
-from cli.stack.processes import ChildProcess
 from correlation.resources.records import Resource, stream_to_document
 from tests.crash.load import Load, make_stream
 from tests.crash.moments import Observer
 from tests.crash.proxy import Proxy
-from tests.support.command import COMMAND, command_line, process_tree
+from tests.support.command import command_line, is_commit_worker, process_tree, service_process
 from tests.support.job import JobUnderTest
 from tests.support.kafka import create_topics
-from tests.support.patience import PATIENCE_SECONDS, SERVICE_SECONDS
+from tests.support.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
     from correlation.resources.records import Document
     from correlation.resources.streams import Stream
@@ -93,21 +91,10 @@ class Installation:
             opened.callback(self.broker.stop)
             self.broker.start()
             bootstrap = self.broker.bootstrap
-            url_port = free_port()
-            environment = {
-                "COINCIDE_BOOTSTRAP": bootstrap,
-                "COINCIDE_PREFIX": PREFIX,
-                "COINCIDE_PORT": str(url_port),
-                "COINCIDE_BROKER_TIMEOUT_SECONDS": str(SERVICE_SECONDS),
-                "COINCIDE_WRITE_TIMEOUT_SECONDS": str(SERVICE_SECONDS),
-            }
-            log = self.folder / "service.log"
-            self.service = ChildProcess("service", [*COMMAND, "serve"], log, environment)
+            self.service, url = service_process(bootstrap, PREFIX, self.folder)
             opened.callback(self.service.stop)
             self.service.start()
-            self.client = opened.enter_context(
-                ServiceClient(f"http://{HOST}:{url_port}", PATIENCE_SECONDS)
-            )
+            self.client = opened.enter_context(ServiceClient(url, PATIENCE_SECONDS))
             self.service.wait_until(self.client.ready, PATIENCE_SECONDS)
             proxied = {"COINCIDE_BOOTSTRAP": f"{HOST}:{self.proxy.port}"}
             self.job = JobUnderTest(
@@ -125,12 +112,7 @@ class Installation:
             self._opened = opened.pop_all()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._opened.close()
 
     @property
@@ -194,16 +176,14 @@ class Installation:
         """Note the processes of the job: none of them may outlive it."""
         self._known.update(self.processes())
 
-    def processes(self, *named: str) -> list[int]:
-        """Return the processes of the job whose command line contains the strings, in order."""
+    def processes(self) -> list[int]:
+        """Return the processes of the job, parents before their children."""
         pid = self.job.process.pid
-        if pid is None or not self.job.process.running:
-            return []
-        return [it for it in process_tree(pid) if all(one in command_line(it) for one in named)]
+        return [] if pid is None or not self.job.process.running else [*process_tree(pid)]
 
-    def freeze(self, named: str) -> list[int]:
-        """Stop the processes of the job whose command line contains a string; return their ids."""
-        found = self.processes(named)
+    def hold_commits(self) -> list[int]:
+        """Stop the processes that end batches in the sink; return their ids."""
+        found = [*filter(is_commit_worker, self.processes())]
         for pid in found:
             send_signal(pid, signal.SIGSTOP)
         return found

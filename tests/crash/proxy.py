@@ -5,12 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from cli.stack.broker import HOST, free_port
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 _CHUNK_BYTES = 64 * 1024
 # A throttled connection passes small pieces on, so that no request waits for minutes.
@@ -42,12 +39,7 @@ class Proxy:
         self._is_open.wait()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 

@@ -18,8 +18,8 @@ from correlation.resources.streams import Stream
 from correlation.topk.results import CHANGES, PRESENT
 from spark_jobs.worker.worker_daemon import ROLE, SLOTS
 from tests.oracle.topk import TokenSet, ranked_pairs
-from tests.support.cluster import WORKERS, ClusterJob, SparkCluster, is_python_worker, variables
-from tests.support.command import process_tree
+from tests.support.cluster import WORKERS, ClusterJob, SparkCluster
+from tests.support.command import is_python_worker, process_tree, variables
 from tests.support.hanging import stop_processes
 from tests.support.job import total
 from tests.support.kafka import Sent, produce

@@ -16,7 +16,8 @@ from correlation.engine.progress import Progress
 from correlation.resources.records import Resource
 from correlation.topk.results import CHANGES, PRESENT
 from tests.oracle.topk import TokenSet, ranked_pairs
-from tests.support.command import command_line, process_tree
+from tests.support.command import is_commit_worker, process_tree
+from tests.support.hanging import stop_processes
 from tests.support.job import JobUnderTest
 from tests.support.kafka import Sent, create_topics, produce
 from tests.support.topk import (
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
-# Spark calls the `commit` of the sink, which merges the shares, in a worker of this module.
-COMMIT_WORKER = "python_streaming_sink_runner"
 SLOTS, K, WINDOW_US = 2, 3, 12
 BURST, SPACING_US = 12, 2
 # Number of sets of a burst that have not taken effect, because the watermark has not passed them.
@@ -154,14 +153,6 @@ def _as_of(value: bytes | None) -> int:
     return as_of
 
 
-def stop_commit_workers(job: JobUnderTest) -> list[int]:
-    """Stop the processes that call `commit`, and the one that forks them; return their ids."""
-    found = [it for it in process_tree(job.process.pid or 0) if COMMIT_WORKER in command_line(it)]
-    for it in found:
-        os.kill(it, signal.SIGSTOP)
-    return found
-
-
 def test_merged_records_are_written_once_when_the_job_dies_before_they_are(
     kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path: Path
 ) -> None:
@@ -174,7 +165,9 @@ def test_merged_records_are_written_once_when_the_job_dies_before_they_are(
         on.send(first)
         on.wait_for_list(first[-1])
         before = on.changes(), on.lists()
-        stopped = stop_commit_workers(job)
+        stopped = stop_processes(
+            lambda: filter(is_commit_worker, process_tree(job.process.pid or 0))
+        )
         assert stopped
         on.send(second)
         on.wait_for_tasks(first[-1])

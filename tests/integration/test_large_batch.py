@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Producer
 
-from cli.errors import ProcessError
 from correlation.resources.streams import Stream
 from tests.support.job import JobUnderTest, total
-from tests.support.patience import MAX_DELAY_US, PATIENCE_SECONDS
+from tests.support.patience import MAX_DELAY_US, PATIENCE_SECONDS, wait_until
 from tests.support.workload import NearCondition, Occurrence
 
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 RECORDS = 1_000
 RECORD_BYTES = 900_000
 QUEUED = 50
-PAUSE_SECONDS = 0.5
 # Less than the records of one poll.
 MEMORY = {"spark.driver.memory": "512m"}
 
@@ -78,16 +76,14 @@ def send_compressed(bootstrap: str, topic: str, values: Iterable[bytes]) -> None
 
 def supervise(job: JobUnderTest, events: int) -> int:
     """Start the job again when it ends, until it has read all events; return the failures."""
-    failures = 0
-    job.process.start()
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while total(job.wait_for_slots(lambda _: True), "events_consumed_total") < events:
-        assert time.monotonic() < deadline
-        try:
-            job.process.check()
-        except ProcessError:
+    failures = -1
+
+    def all_are_read() -> bool:
+        nonlocal failures
+        if not job.process.running:
             failures += 1
-            job.process.stop(5)
             job.process.start()
-        time.sleep(PAUSE_SECONDS)
+        return total(job.wait_for_slots(lambda _: True), "events_consumed_total") >= events
+
+    wait_until(all_are_read)
     return failures

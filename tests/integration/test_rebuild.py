@@ -13,13 +13,12 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from cli.errors import ProcessError
-from correlation.event_query.language.documents import query_to_document
-from correlation.event_query.language.parser import parse_query
 from correlation.resources.records import Resource
 from correlation.resources.streams import Stream
 from correlation.resources.tokens import Tokens
 from correlation.timing.factored.expanding import Expander, is_factored
 from kafka_client.clients import UserAdmin
+from tests.support.every_kind import LIST, conditions_of, near
 from tests.support.job import JobUnderTest, total
 from tests.support.kafka import Sent, produce
 from tests.support.patience import PATIENCE_SECONDS, wait_until
@@ -36,48 +35,13 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 MAX_UNCERTAINTY_US, DELAY_US = 2_000, 20_000
 SEED = 20_060_613
 PART = 400
-NEAR: dict[str, Any] = {
-    "kind": "mutual_deadline",
-    "a": "a",
-    "b": "b",
-    "window_us": 4_000,
-    "threshold": "0.6",
-}
-QUERY = query_to_document(
-    parse_query(
-        """DETECT Alone {}
-        ON event x: A {}
-           not event y: B {}
-        WHERE x.rt.end <= y.rt.begin, y.rt.begin <= x.rt.end + 3 ms
-        END"""
-    )
-)
-# Conditions of every kind, and every way in which an operator has a state.
-CONDITIONS: dict[str, dict[str, Any]] = {
-    "near": NEAR,
-    "self": {**NEAR, "b": "a", "window_us": 1_500},
-    "best": {**NEAR, "emit": "best"},
-    "unmatched": {**NEAR, "emit": "unmatched", "window_us": 1_000},
-    "factored": {**NEAR, "output": "factored"},
-    "query": {
-        "kind": "event_query",
-        "query": QUERY,
-        "types": {"A": "a", "B": "b"},
-        "threshold": "0.5",
-    },
-    "list": {
-        "kind": "topk_similarity",
-        "a": "sets",
-        "k": 5,
-        "window_us": 300_000,
-        "similarity": "jaccard",
-        "per_key": True,
-        "report": "batch",
-        "search": "shortest",
-    },
+WINDOW_US = 4_000
+CONDITIONS = {
+    **conditions_of(WINDOW_US, self_window_us=1_500),
+    "list": {**LIST, "a": "sets", "per_key": True, "report": "batch"},
 }
 # Events wait for their block in segments of their own, which no other slot has.
-BLOCKS = {**NEAR, "block_size": 150, "block_interval_us": 3_600_000_000}
+BLOCKS = {**near(WINDOW_US), "block_size": 150, "block_interval_us": 3_600_000_000}
 
 
 class World:
@@ -282,7 +246,7 @@ def test_state_is_distributed_to_another_number_of_slots(
 def test_lost_records_of_the_buffers_are_named_and_can_be_given_up(
     kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path: Path
 ) -> None:
-    world = World(kafka_bootstrap, spark_jar_paths[0].parent, tmp_path, {"near": NEAR})
+    world = World(kafka_bootstrap, spark_jar_paths[0].parent, tmp_path, {"near": near(WINDOW_US)})
     job = world.job
     admin = UserAdmin({"bootstrap.servers": kafka_bootstrap})
     try:

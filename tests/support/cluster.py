@@ -18,7 +18,7 @@ import pyspark
 import spark_jobs.main
 from cli.stack.broker import free_port
 from cli.stack.processes import ChildProcess
-from tests.support.command import command_line, process_tree
+from tests.support.command import command_line, is_python_worker, process_tree
 from tests.support.job import JobUnderTest, archive_option
 from tests.support.patience import PATIENCE_SECONDS
 
@@ -242,17 +242,3 @@ class ClusterJob(JobUnderTest):
         del environment["COINCIDE_JARS"]
         command = self.cluster.submit_command(self.jars)
         return ChildProcess(name, command, self.folder / f"{name}.log", environment)
-
-
-def is_python_worker(pid: int) -> bool:
-    """Return whether a process runs Python functions of the job, or forks such processes."""
-    return "worker_daemon" in command_line(pid)
-
-
-def variables(pid: int) -> dict[str, str]:
-    """Return the environment variables with which a process was started; empty after its end."""
-    try:
-        entries = Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
-    except (FileNotFoundError, ProcessLookupError):
-        return {}
-    return dict(entry.split("=", 1) for entry in entries if "=" in entry)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli.client.rest import ServiceClient
-from cli.stack.broker import free_port
+from cli.stack.broker import HOST, free_port
 from cli.stack.processes import ChildProcess
 from tests.support.patience import PATIENCE_SECONDS, SERVICE_SECONDS
 
@@ -71,9 +71,37 @@ def command_line(pid: int) -> str:
         return ""
 
 
-@contextmanager
-def running_service(bootstrap: str, prefix: str, logs: Path) -> Iterator[str]:
-    """Run the service as a process, with a given broker and prefix, and yield its URL."""
+def variables(pid: int) -> dict[str, str]:
+    """Return the environment variables with which a process was started; empty after its end."""
+    try:
+        entries = Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
+    except (FileNotFoundError, ProcessLookupError):
+        return {}
+    return dict(entry.split("=", 1) for entry in entries if "=" in entry)
+
+
+def is_python_worker(pid: int) -> bool:
+    """Return whether a process runs Python functions of the job, or forks such processes."""
+    return "worker_daemon" in command_line(pid)
+
+
+def is_commit_worker(pid: int) -> bool:
+    """Return whether a process calls the `commit` of the sink, or forks such processes."""
+    return "python_streaming_sink_runner" in command_line(pid)
+
+
+def service_process(bootstrap: str, prefix: str, logs: Path) -> tuple[ChildProcess, str]:
+    """Build a process of the service, which is not started, and its URL.
+
+    Parameters
+    ----------
+    bootstrap
+        Address of the broker.
+    prefix
+        Prefix of the installation.
+    logs
+        Folder of the log.
+    """
     port = free_port()
     environment = {
         "COINCIDE_BOOTSTRAP": bootstrap,
@@ -83,8 +111,14 @@ def running_service(bootstrap: str, prefix: str, logs: Path) -> Iterator[str]:
         "COINCIDE_WRITE_TIMEOUT_SECONDS": str(SERVICE_SECONDS),
         "COINCIDE_EXPLAIN_SECONDS": str(SERVICE_SECONDS),
     }
-    url = f"http://127.0.0.1:{port}"
     process = ChildProcess("service", [*COMMAND, "serve"], logs / "service.log", environment)
+    return process, f"http://{HOST}:{port}"
+
+
+@contextmanager
+def running_service(bootstrap: str, prefix: str, logs: Path) -> Iterator[str]:
+    """Run the service as a process, with a given broker and prefix, and yield its URL."""
+    process, url = service_process(bootstrap, prefix, logs)
     process.start()
     try:
         with ServiceClient(url) as client:

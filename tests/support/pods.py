@@ -203,10 +203,6 @@ class Pod:
                 steps += self._bind(Path(f"/{name}"), f"/{name}", "ro")
         seen = [Path(f"/{name}") for name in _SYSTEM]
         java = find_java().path.resolve().parents[1]
-        for path in (ROOT, Path(sys.prefix), Path(sys.base_prefix), java):
-            if not any(path.is_relative_to(it) for it in seen):
-                steps += self._bind(path, str(path), "ro")
-                seen.append(path)
         steps += self._bind(self.jars, self.variables["COINCIDE_JARS"], "ro")
         steps += self._bind(image_cache, IMAGE_CACHE, "ro")
         # The working folder of the image, which its user owns.
@@ -215,6 +211,11 @@ class Pod:
             path = self.folder / "volumes" / mount["name"]
             mode = "ro" if mount.get("readOnly") else "rw"
             steps += self._bind(path, mount["mountPath"], mode)
+        # After the volumes: the project may be in /tmp, which is one of them.
+        for path in (ROOT, Path(sys.prefix), Path(sys.base_prefix), java):
+            if not any(path.is_relative_to(it) for it in seen):
+                steps += self._bind(path, str(path), "ro")
+                seen.append(path)
         steps.append("mount -o remount,ro .")
         inside = join([*self._as_user(), *command])
         steps.append(f"exec chroot . sh -c {quote(f'cd {HOME} && exec {inside}')}")

@@ -67,6 +67,12 @@ class Files(Checkpoint):
         self.files[name] = content
         self.writes.append(name)
 
+    def remove(self, name: str) -> None:
+        self.files.pop(name, None)
+
+    def discard_batch(self, batch: int) -> None:
+        self.remove(f"query/offsets/{batch}")
+
     def _newest(self, folder: str) -> int:
         found = [name.rpartition("/") for name in self.files]
         return max((int(file) for parent, _, file in found if parent == folder), default=-1)
@@ -121,6 +127,8 @@ class World:
         self.end: dict[Place, int] = {}
         self.reads: int | None = None
         self.fails = False
+        # Whether a part of an unfinished batch is in Kafka, or nothing of it.
+        self.is_written = True
         self.stop = threading.Event()
         self._job: Job | None = None
         # What the job asks of its watch.
@@ -206,8 +214,7 @@ class World:
                     reports,
                     part,
                     {},
-                    # An unfinished batch is partly written.
-                    self.checkpoint.newest_batch(),
+                    self.checkpoint.newest_batch() if self.is_written else -1,
                     lambda: time.time_ns() // 1_000,
                     self.stop,
                 ),
@@ -383,6 +390,12 @@ def truncated_then_longer_then_deleted(world: World) -> None:
     world.run()
 
 
+def removed_by_retention_under_an_unfinished_batch(world: World) -> None:
+    world.run(600).checkpoint.begin_batch({T0: 800})
+    world.begin[T0] = 700
+    world.restart().run().restart().run()
+
+
 def removed_by_retention_over_restarts(world: World) -> None:
     world.run(600)
     world.begin[T0] = 700
@@ -406,12 +419,15 @@ def removed_by_retention_over_restarts(world: World) -> None:
         (truncated_under_an_unfinished_batch_that_fails, 50),
         (truncated_and_killed_before_offsets_change, 50),
         (truncated_then_longer_then_deleted, 50 + 20),
+        (removed_by_retention_under_an_unfinished_batch, 100),
         (removed_by_retention_over_restarts, 150),
     ],
 )
+@pytest.mark.parametrize("is_written", [True, False])
 def test_each_lost_record_is_counted_once(
-    world: World, happens: Callable[[World], None], lost: int
+    world: World, happens: Callable[[World], None], lost: int, *, is_written: bool
 ) -> None:
+    world.is_written = is_written
     happens(world)
     assert world.lost == lost
 
