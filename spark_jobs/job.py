@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaException
 from pyspark.errors import PySparkException
 
-from correlation.engine.program import Origin
+from correlation.engine.origin import Origin
 from spark_jobs.driver.checkpoint import check_layout
 from spark_jobs.driver.event_topics import EventTopics
 from spark_jobs.driver.heartbeats import WAKE_UP
@@ -33,7 +33,7 @@ from spark_jobs.driver.watched import Watched, watch_for_stalls
 from spark_jobs.driver.workers import kill_workers, replace_workers, stop_query
 from spark_jobs.errors import CheckpointStoreError, HangingQueryError, QueryFailedError
 from spark_jobs.worker.blob_files import BlobFiles
-from spark_jobs.worker.operator import InForce
+from spark_jobs.worker.in_force import InForce
 from spark_jobs.worker.positions import as_places, as_positions
 
 if TYPE_CHECKING:

@@ -12,25 +12,6 @@ from correlation.engine.progress import Progress
 from correlation.operators import Result, Share
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Identity of the topics of a program: a topic may be recreated under the same name.
-
-    Parameters
-    ----------
-    topic_ids : mapping of stream to str
-        Kafka's id of the stream's topic; a stream that is missing keeps its previous id.
-    config_epoch : int
-        Number of times that the config topic was replaced by another one.
-    missing : frozenset of str
-        Registered streams whose topics do not exist.
-    """
-
-    topic_ids: Mapping[str, str] = field(default_factory=dict)
-    config_epoch: int = 0
-    missing: frozenset[str] = frozenset()
-
-
 class Control(NamedTuple):
     """A record of the config topic with its key and parsed value.
 

@@ -21,8 +21,9 @@ from correlation.buffers.events import Events
 from correlation.buffers.grid import home_copies
 from correlation.buffers.segment import Segment
 from correlation.buffers.sources import find_sources
-from correlation.engine.blocks import Block, Control, Origin, Outcome, Snapshot
+from correlation.engine.blocks import Block, Control, Outcome, Snapshot
 from correlation.engine.conditions import Conditions
+from correlation.engine.origin import Origin
 from correlation.engine.progress import Watermarks, time_of_records
 from correlation.engine.published import Published, describe_buffered
 from correlation.engine.registered import describe_gauges, keep_values

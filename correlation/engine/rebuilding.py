@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from correlation.buffers.events import Events
-from correlation.engine.blocks import Origin
+from correlation.engine.origin import Origin
 from correlation.engine.program import MANIFEST_VERSION, Program
 from correlation.engine.published import Published, build_segments
 from correlation.engine.widening import Refitting

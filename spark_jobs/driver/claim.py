@@ -13,7 +13,7 @@ from spark_jobs.sink.transactional_client import UnusableProducerError
 if TYPE_CHECKING:
     from correlation.resources.topics import Topics
     from spark_jobs.settings import Properties
-    from spark_jobs.sink.ownership import Owner
+    from spark_jobs.sink.options import Owner
 
 _log = logging.getLogger(__name__)
 

@@ -6,7 +6,8 @@ import time
 from typing import TYPE_CHECKING
 
 from spark_jobs.driver.source import read_kafka
-from spark_jobs.sink.sink import FORMAT, KafkaSink, sink_options
+from spark_jobs.sink.options import SinkOptions
+from spark_jobs.sink.sink import FORMAT, KafkaSink
 from spark_jobs.worker.transform import transform
 
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 
     from spark_jobs.driver.replanning import BatchLimit
     from spark_jobs.settings import Settings
-    from spark_jobs.sink.ownership import Owner
-    from spark_jobs.worker.operator import InForce
+    from spark_jobs.sink.options import Owner
+    from spark_jobs.worker.in_force import InForce
     from spark_jobs.worker.positions import Positions
 
 _IDLE = "1 day"
@@ -58,7 +59,7 @@ def start_query(
     owner : Owner
         Claim of the job.
     marks : mapping of str to int
-        See `sink_options`.
+        See `SinkOptions`.
     limit : BatchLimit
         Limits of a batch.
     one_batch : bool
@@ -75,12 +76,12 @@ def start_query(
     readers = max(session.sparkContext.defaultParallelism, shuffle_partitions)
     output = transform(records, in_force, settings.max_record_bytes, readers, initial)
     session.dataSource.register(KafkaSink)
-    options = sink_options(settings.prefix, settings.client, owner, marks)
+    options = SinkOptions(settings.prefix, settings.client, owner, marks)
     writer = (
         output.writeStream.format(FORMAT)
         .queryName("coincide")
         .outputMode("append")
-        .options(**options)
+        .options(**options.to_strings())
         .option("checkpointLocation", checkpoint)
     )
     if settings.until_end and not one_batch:

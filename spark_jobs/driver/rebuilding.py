@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from spark_jobs.driver.checkpoint import Layout
     from spark_jobs.driver.parts import Parts
     from spark_jobs.driver.streams_in_force import StreamsInForce
-    from spark_jobs.worker.operator import InForce
+    from spark_jobs.worker.in_force import InForce
 
 
 class Rebuilding:

@@ -23,9 +23,9 @@ from confluent_kafka import KafkaException
 
 from kafka_client.settings import user_of
 from spark_jobs.errors import StaleCheckpointError
+from spark_jobs.sink.batches import mark_group, merge_target, target_of
 from spark_jobs.sink.marker import Marker
 from spark_jobs.sink.ownership import MERGED, claims_of
-from spark_jobs.sink.sink import mark_group, merge_target, target_of
 from spark_jobs.sink.transactional_client import as_own_error
 from spark_jobs.sink.transactions import PartitionProducer
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from spark_jobs.driver.checkpoint import Checkpoint, Layout
     from spark_jobs.settings import Properties, Settings
-    from spark_jobs.sink.ownership import Owner
+    from spark_jobs.sink.options import Owner
     from spark_jobs.sink.transactions import Target
 
 # Each thread waits for Kafka most of the time.

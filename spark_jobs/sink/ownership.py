@@ -17,14 +17,14 @@ import uuid
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING
 
-import orjson
 from confluent_kafka import KafkaException
 
 from kafka_client.settings import user_of
 from spark_jobs.errors import ClaimLostError, ProducerFencedError, SparkJobError
 from spark_jobs.sink.committed import CommittedOffset
+from spark_jobs.sink.options import Owner
 from spark_jobs.sink.transactional_client import (
     TIMEOUT_SECONDS,
     UnusableProducerError,
@@ -46,39 +46,6 @@ _TRANSACTION_MS = 20_000
 _ATTEMPTS = 5
 # Each thread waits for Kafka most of the time.
 _MAX_AT_ONCE = 8
-
-
-class Owner(NamedTuple):
-    """A claim of the installation.
-
-    Parameters
-    ----------
-    number : int
-        Number of the claim; a later claim has a larger number.
-    checkpoint : str
-        Id of the job's checkpoint.
-    start : str
-        Unique id of the job's start.
-    partitions : int
-        Max number of partitions of the sink, over this claim and all earlier claims.
-    """
-
-    number: int
-    checkpoint: str
-    start: str
-    partitions: int
-
-    def to_json(self) -> str:
-        """Return the token: all fields except the number."""
-        fields = self._asdict()
-        del fields["number"]
-        return orjson.dumps(fields).decode()
-
-    @classmethod
-    def from_json(cls, number: int, token: str) -> Self:
-        """Parse a token."""
-        found = orjson.loads(token)
-        return cls(number, found["checkpoint"], found["start"], found["partitions"])
 
 
 def sink_id(prefix: str, part: int | str) -> str:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from correlation.resources.topics import Topics
 from spark_jobs.errors import DeliveryError, ProducerFencedError, StaleCheckpointError
 from spark_jobs.sink.marker import Marker
-from spark_jobs.sink.ownership import Owner, claims_of
+from spark_jobs.sink.options import Owner
+from spark_jobs.sink.ownership import claims_of
 from spark_jobs.sink.refusals import OutputTopics, Refused, shorten
 from spark_jobs.sink.transactional_client import UnusableProducerError
 from spark_jobs.sink.transactional_producer import RefusedRecordsError, TransactionalProducer

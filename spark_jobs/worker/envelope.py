@@ -14,34 +14,9 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.types import (
-    BinaryType,
-    BooleanType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-)
 
 from correlation.buffers.columns import BytesColumn, Column, pack_columns, unpack_columns
 from correlation.operators import Heading, OutputRecord
-
-PACKED_SCHEMA = StructType(
-    [
-        StructField("slot_key", IntegerType(), nullable=False),
-        StructField("kind", StringType(), nullable=False),
-        StructField("position", LongType(), nullable=False),
-        StructField("blob", BinaryType(), nullable=False),
-    ]
-)
-# Output of a slot: packed records, or its shares (`spark_jobs.worker.shares`).
-OUTPUT_SCHEMA = StructType(
-    [
-        StructField("blob", BinaryType(), nullable=False),
-        StructField("is_share", BooleanType(), nullable=False),
-    ]
-)
 
 # Kinds of packed rows.
 CONTROL, HEARTBEAT, PROGRESS, EVENTS, FILTERED, REJECT, POSITIONS, BEGIN = (

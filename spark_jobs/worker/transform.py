@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import orjson
 from pyspark.sql import functions
 
-from spark_jobs.worker.envelope import BEGIN, OUTPUT_SCHEMA, PACKED_SCHEMA
-from spark_jobs.worker.operator import InForce, SlotProcessor
+from spark_jobs.worker.envelope import BEGIN
+from spark_jobs.worker.in_force import InForce
+from spark_jobs.worker.operator import SlotProcessor
 from spark_jobs.worker.pack import Packer
+from spark_jobs.worker.row_schemas import OUTPUT_SCHEMA, PACKED_SCHEMA
 from spark_jobs.worker.worker_daemon import ROLE, SLOTS
 
 if TYPE_CHECKING:
@@ -47,7 +49,7 @@ def transform(
     Returns
     -------
     DataFrame
-        Columns of `OUTPUT_SCHEMA`; see `spark_jobs.worker.envelope`.
+        Columns of `OUTPUT_SCHEMA`; see `spark_jobs.worker.row_schemas`.
     """
     context = records.sparkSession.sparkContext
     packer = Packer(

@@ -28,7 +28,14 @@ ROLE, SLOTS = "COINCIDE_WORKER_ROLE", "slots"
 GENERATION = "COINCIDE_WORKER_GENERATION"
 # The default algorithm; other algorithms are loaded when a condition uses them.
 _ALGORITHM = "lazy_lookup"
-_MODULES = ("pandas", "pyarrow", "spark_jobs.worker.operator", "spark_jobs.sink.sink")
+_MODULES = (
+    "pyspark.worker",
+    "pandas",
+    "pyarrow",
+    "spark_jobs.worker.slot_evaluation",
+    "spark_jobs.sink.sink",
+    "spark_jobs.sink.batches",
+)
 
 
 def main(worker_module: str) -> None:
@@ -53,6 +60,8 @@ def import_all() -> None:
     os.environ.update(_NO_THREADS)
     for name in _MODULES:
         importlib.import_module(name)
+    # Each worker calls it at its start; the first call imports a package.
+    importlib.invalidate_caches()
 
 
 def warm_up() -> None:

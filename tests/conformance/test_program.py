@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from correlation.engine.heartbeats import CLOSED, Heartbeat
-from correlation.engine.program import MANIFEST_VERSION, Block, Control, Origin, Outcome, Program
+from correlation.engine.origin import Origin
+from correlation.engine.program import MANIFEST_VERSION, Block, Control, Outcome, Program
 from correlation.engine.progress import Progress
 from correlation.errors import UnknownRecordVersionError
 from correlation.resources.records import Resource, stream_to_document

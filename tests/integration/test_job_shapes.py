@@ -18,8 +18,8 @@ from correlation.resources.template import Template
 from correlation.resources.topics import Topics
 from spark_jobs.driver.session import open_session
 from spark_jobs.settings import Settings
-from spark_jobs.worker.envelope import PACKED_SCHEMA
 from spark_jobs.worker.pack import Packer
+from spark_jobs.worker.row_schemas import PACKED_SCHEMA
 from tests.support.job import JobUnderTest, total
 from tests.support.kafka import Sent, produce
 from tests.support.patience import MAX_DELAY_US

@@ -11,8 +11,10 @@ from correlation.kinds import topics_of
 from correlation.shares import MissingShareError
 from spark_jobs.driver.stale_checkpoint import check_marks
 from spark_jobs.errors import StaleCheckpointError
-from spark_jobs.sink import sink as sink_module
-from spark_jobs.sink.sink import KafkaWriter, Written, merge_target
+from spark_jobs.sink import batches
+from spark_jobs.sink.batches import merge_target
+from spark_jobs.sink.options import SinkOptions
+from spark_jobs.sink.sink import KafkaWriter, Written
 from spark_jobs.worker.shares import SlotShares
 from tests.support.claims import claim
 from tests.support.kafka import create_topics, read_committed
@@ -40,7 +42,9 @@ class Merger:
             bootstrap, dict.fromkeys([*channels, self.topics.config, self.topics.state], 1)
         )
         properties: Properties = {"bootstrap.servers": bootstrap}
-        self.writer = KafkaWriter(prefix, properties, claim(self.topics, properties), {})
+        self.writer = KafkaWriter(
+            SinkOptions(prefix, properties, claim(self.topics, properties), {})
+        )
         self.slots = GridSlots(2, SLOTS)
         self.rng = random.Random(3)  # noqa: S311 - a reproducible choice, no secret
         self.sent = 0
@@ -83,7 +87,7 @@ def test_repeated_batch_is_merged_once_by_the_same_and_by_another_process(merger
         f"{merger.prefix}.topk.current",
     }
     merger.writer.commit(messages, 4)
-    sink_module._producers.clear()  # noqa: SLF001 - as in a new process
+    batches._producers.clear()  # noqa: SLF001 - as in a new process
     merger.writer.commit(messages, 4)
     assert merger.written() == once
     merger.writer.commit(merger.evaluate(), 5)
@@ -93,11 +97,11 @@ def test_repeated_batch_is_merged_once_by_the_same_and_by_another_process(merger
 
 
 def test_mark_of_a_later_batch_shows_an_old_checkpoint(merger: Merger) -> None:
-    target = merge_target(merger.prefix, QUERY, merger.writer.owner, {})
+    target = merge_target(merger.prefix, QUERY, merger.writer.options.owner, {})
     first, second = merger.evaluate(), merger.evaluate()
     merger.writer.commit(first, 4)
     merger.writer.commit(second, 6)
-    properties = merger.writer.properties
+    properties = merger.writer.options.properties
     check_marks(6, [target], properties)
     with pytest.raises(StaleCheckpointError, match="newest batch is 5, but batch 6 is in"):
         check_marks(5, [target], properties)

@@ -18,7 +18,8 @@ from spark_jobs.driver.stale_checkpoint import check_marks
 from spark_jobs.errors import ClaimLostError, DeliveryError
 from spark_jobs.sink.committed import CommittedOffset
 from spark_jobs.sink.marker import Marker
-from spark_jobs.sink.ownership import MERGED, Owner, claims_of, sink_id
+from spark_jobs.sink.options import Owner
+from spark_jobs.sink.ownership import MERGED, claims_of, sink_id
 from spark_jobs.sink.transactional_client import UnusableProducerError
 from spark_jobs.sink.transactions import PartitionProducer
 from spark_jobs.worker.envelope import Record

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from spark_jobs.sink.ownership import Claims, Owner, claims_of, sink_id
-from spark_jobs.sink.sink import mark_group
+from spark_jobs.sink.batches import mark_group
+from spark_jobs.sink.options import Owner
+from spark_jobs.sink.ownership import Claims, claims_of, sink_id
 from spark_jobs.sink.transactions import Target
 
 if TYPE_CHECKING:

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     from cli.client.repair import Found
     from kafka_client.settings import ClientSettings
-    from spark_jobs.sink.ownership import Owner
+    from spark_jobs.sink.options import Owner
     from tests.support.secured_kafka import SecuredBroker, User
 
 MANUAL = Path(__file__).parents[2] / "docs" / "configuration.md"

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from correlation.engine.blocks import Block, Control, Origin
+from correlation.engine.blocks import Block, Control
+from correlation.engine.origin import Origin
 from correlation.resources.partitioning import Partitioning
 from correlation.resources.records import resource_key
 from tests.support.longest import Written, read_written, register_longest_kind

@@ -13,14 +13,15 @@ import pytest
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from correlation.engine.heartbeats import CLOSED
-from correlation.engine.program import Origin
+from correlation.engine.origin import Origin
 from correlation.resources.partitioning import Partitioning
 from correlation.resources.records import Resource
 from correlation.resources.streams import Stream
 from correlation.resources.topics import Topics
-from spark_jobs.worker import envelope, operator
+from spark_jobs.worker import envelope, slot_evaluation
 from spark_jobs.worker.envelope import Record, unpack_records
-from spark_jobs.worker.operator import InForce, SlotProcessor
+from spark_jobs.worker.in_force import InForce
+from spark_jobs.worker.operator import SlotProcessor
 from spark_jobs.worker.pack import Packer
 from tests.support.job import total
 from tests.support.workload import (
@@ -101,7 +102,7 @@ class Job:
 
     def replace_workers(self) -> None:
         """Go on with new workers in the same run, as Spark does for idle and lost ones."""
-        operator._cache.slots.clear()  # noqa: SLF001 - a new worker's cache is empty
+        slot_evaluation._cache.slots.clear()  # noqa: SLF001 - a new worker's cache is empty
 
     def run_batch(self, records: Sequence[SourceRecord]) -> list[Record]:
         """Pack the records of a batch and advance every slot that has rows."""
@@ -413,7 +414,7 @@ def test_slot_with_many_conditions_writes_its_metrics_less_often_than_its_batche
     monkeypatch: pytest.MonkeyPatch, *, paces: bool
 ) -> None:
     now = [1_000_000_000]
-    monkeypatch.setattr(operator, "_wall_clock_us", lambda: now[0])
+    monkeypatch.setattr(slot_evaluation, "_wall_clock_us", lambda: now[0])
     many = [NearCondition(f"near{n}", "a", "b", 4_000 + n, "0.6").resource for n in range(150)]
     job = Job(replace(IN_FORCE, paces_metrics=paces))
     records = event_records(EVENTS)
@@ -447,7 +448,7 @@ def test_large_output_is_returned_in_portions(monkeypatch: pytest.MonkeyPatch) -
             portions.append(len(portion))
             yield portion
 
-    monkeypatch.setattr(operator, "in_portions", counted)
+    monkeypatch.setattr(slot_evaluation, "in_portions", counted)
     monkeypatch.setattr(envelope, "_BLOB_RESULTS", 10)
     monkeypatch.setattr(envelope, "_PORTION_BYTES", 3_000)
     job = Job()

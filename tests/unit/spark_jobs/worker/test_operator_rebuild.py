@@ -12,9 +12,10 @@ from pyspark.sql.streaming.tws_tester import TwsTester
 
 from correlation.resources.streams import Stream
 from correlation.resources.topics import Topics
-from spark_jobs.worker import operator
+from spark_jobs.worker import slot_evaluation
 from spark_jobs.worker.envelope import BEGIN, EVENTS, Record, unpack_records
-from spark_jobs.worker.operator import InForce, SlotProcessor
+from spark_jobs.worker.in_force import InForce
+from spark_jobs.worker.operator import SlotProcessor
 from spark_jobs.worker.pack import Packer
 from spark_jobs.worker.positions import Positions
 from spark_jobs.worker.slot_records import Generation, SlotRecord, read_generations
@@ -93,7 +94,7 @@ class Slots:
 
     def rebuilt(self, written: tuple[Positions, ...]) -> Slots:
         """Return slots that begin with the published state; the log is given in two frames."""
-        operator._cache.slots.clear()  # noqa: SLF001 - the workers are gone, too
+        slot_evaluation._cache.slots.clear()  # noqa: SLF001 - the workers are gone, too
         found = self.published()
         later = Slots(replace(self.in_force, run_id=f"{self.in_force.run_id}+", written=written))
         rows = later.pack(LOG, refills=True)

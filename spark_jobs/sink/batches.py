@@ -1,0 +1,166 @@
+"""Write the output of a batch: that of a task, and the results merged from all tasks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark import TaskContext
+
+from correlation.kinds import topics_of
+from correlation.shares import merge_shares
+from spark_jobs.errors import SparkJobError
+from spark_jobs.sink.ownership import MERGED, sink_id
+from spark_jobs.sink.spool import BlobSpool
+from spark_jobs.sink.transactions import PartitionProducer, Target
+from spark_jobs.worker.envelope import PackedRecords
+from spark_jobs.worker.results import pack_results
+from spark_jobs.worker.shares import SlotShares
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pyarrow import RecordBatch
+
+    from correlation.resources.topics import Topics
+    from spark_jobs.settings import Properties
+    from spark_jobs.sink.options import Owner, SinkOptions
+
+# Local properties in which Spark passes the batch number and the query id to a task.
+_BATCH = "streaming.sql.batchId"
+_QUERY = "sql.streaming.queryId"
+
+# A worker keeps its producers for many batches.
+_producers: dict[Target, PartitionProducer] = {}
+
+
+def write_task(
+    iterator: Iterator[RecordBatch], options: SinkOptions
+) -> tuple[int, str, tuple[bytes, ...]]:
+    """Write all records of a task in one transaction, unless the batch is already written.
+
+    Parameters
+    ----------
+    iterator : iterator of RecordBatch
+        Rows of `OUTPUT_SCHEMA`.
+    options : SinkOptions
+        Options of the sink.
+
+    Returns
+    -------
+    (int, str, tuple of bytes)
+        Number of records written, id of the query, and shares of the task's slots.
+    """
+    # All rows are read before the transaction begins: it stays short, and the state of the batch is
+    # complete when its output is committed.
+    shares: list[bytes] = []
+    with BlobSpool() as spool:
+        for rows in iterator:
+            for blob, is_share in zip(*(it.to_pylist() for it in rows.columns), strict=True):
+                (shares.append if is_share else spool.append)(blob)
+        if not spool.count and not shares:
+            return 0, "", ()
+        batch, query, partition = _read_place()
+        target = target_of(options.prefix, query, partition, options.owner, options.marks)
+        # Unpacked one by one while sending: many objects at once would cost garbage collections.
+        count = producer_of(target, options.properties).write(batch, PackedRecords(spool))
+    return count, query, tuple(shares)
+
+
+def write_merged(batch: int, query: str, blobs: Sequence[bytes], options: SinkOptions) -> None:
+    """Merge the shares of all slots, and write the merged results in one transaction.
+
+    Parameters
+    ----------
+    batch : int
+        Number of the batch.
+    query : str
+        Id of the query.
+    blobs : sequence of bytes
+        Shares of all slots (`SlotShares`).
+    options : SinkOptions
+        Options of the sink.
+    """
+    target = merge_target(options.prefix, query, options.owner, options.marks)
+    packed = pack_merged([SlotShares.from_bytes(blob) for blob in blobs], target.topics)
+    if packed:
+        producer_of(target, options.properties).write(batch, PackedRecords(packed))
+
+
+def _read_place() -> tuple[int, str, int]:
+    """Return batch, query and partition of this task."""
+    context = TaskContext.get()
+    batch = context.getLocalProperty(_BATCH) if context else None
+    query = context.getLocalProperty(_QUERY) if context else None
+    if context is None or batch is None or query is None:
+        raise SparkJobError("the sink requires a task of a streaming query")
+    return int(batch), query, context.partitionId()
+
+
+def pack_merged(shares: Sequence[SlotShares], topics: Topics) -> list[bytes]:
+    """Merge the shares of all slots; return the packed records of the results.
+
+    Raises
+    ------
+    MissingShareError
+        A slot has no share.
+    """
+    rest = shares[0].slots - len(shares)
+    merged = merge_shares([*(it.shares for it in shares), *[()] * rest])
+    detected_at_us = max(it.detected_at_us for it in shares)
+    results = (result for it in merged for result in it.results)
+    later = (blob for it in shares for blob in it.later)
+    return [*pack_results(results, detected_at_us, topics), *later]
+
+
+def merge_target(prefix: str, query: str, owner: Owner, marks: Mapping[str, int]) -> Target:
+    """Return the target of merged results.
+
+    Parameters
+    ----------
+    prefix, query, owner, marks
+        See `target_of`.
+    """
+    return _target(prefix, query, MERGED, owner, marks)
+
+
+def target_of(
+    prefix: str, query: str, partition: int, owner: Owner, marks: Mapping[str, int]
+) -> Target:
+    """Return the target of a partition of the sink.
+
+    Parameters
+    ----------
+    prefix : str
+        Prefix of the installation.
+    query : str
+        Id of the query, which Spark stores in its checkpoint.
+    partition : int
+        Number of the partition.
+    owner : Owner
+        Claim of the job.
+    marks : mapping of str to int
+        See `spark_jobs.sink.marker.read_marks`.
+    """
+    return _target(prefix, query, partition, owner, marks)
+
+
+def _target(
+    prefix: str, query: str, part: int | str, owner: Owner, marks: Mapping[str, int]
+) -> Target:
+    group = mark_group(prefix, query, part)
+    return Target(sink_id(prefix, part), group, topics_of(prefix), owner, marks.get(group, 0))
+
+
+def mark_group(prefix: str, query: str, part: int | str) -> str:
+    """Return the group of the marks of a partition, or of MERGED.
+
+    Earlier versions used this name as the transactional id, too.
+    """
+    return f"{prefix}.{query}.{part}"
+
+
+def producer_of(target: Target, properties: Properties) -> PartitionProducer:
+    """Return this worker's producer for a partition of the sink."""
+    if target not in _producers:
+        _producers[target] = PartitionProducer(target, properties)
+    return _producers[target]
