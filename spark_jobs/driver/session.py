@@ -19,6 +19,7 @@ from kafka_client.secrets import SENSITIVE_NAMES
 from spark_jobs.driver.jars import CONNECTOR, verified
 from spark_jobs.driver.properties_file import submitted
 from spark_jobs.driver.scratch import ScratchFolder, temporary_files_in
+from spark_jobs.driver.spark_home import spark_home
 from spark_jobs.errors import SettingError
 
 if TYPE_CHECKING:
@@ -101,6 +102,14 @@ def _one_process(scratch: Path) -> dict[str, str]:
     }
 
 
+def _choose_home(settings: Settings) -> None:
+    """Start Spark from a home folder without archives of Python, unless another one is given."""
+    if settings.jars is not None and "SPARK_HOME" not in os.environ:
+        home = spark_home(settings.jars)
+        if home is not None:
+            os.environ["SPARK_HOME"] = str(home)
+
+
 def _socket_folder(scratch: Path) -> Path:
     """Return the scratch folder, or a folder with a short path if it is too long for sockets."""
     if len(os.fsencode(scratch)) <= _SOCKET_FOLDER_BYTES:
@@ -177,6 +186,7 @@ def open_session(settings: Settings) -> SparkSession:
             # Spark resolves its host name before it reads properties; some hosts cannot resolve it.
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
             ours |= {**_LOOPBACK, **_one_process(scratch)}
+            _choose_home(settings)
         properties = ours | properties
         starting.enter_context(submitted(properties, scratch))
         # Java writes its port to a file in a temporary folder, which would remain after a kill.

@@ -1,0 +1,26 @@
+"""The home folder of Spark: what Java needs, and no archive of Python modules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyspark
+
+from spark_jobs.driver.spark_home import spark_home
+
+INSTALLED = Path(pyspark.__file__).resolve().parent
+
+
+def test_home_links_to_the_installed_jars_and_has_no_archive_of_pyspark(tmp_path: Path) -> None:
+    home = spark_home(tmp_path)
+    assert home is not None
+    assert (home / "jars").resolve() == INSTALLED / "jars"
+    assert (home / "bin" / "spark-submit").is_file()
+    assert not (home / "python").exists()
+    # A second start uses it, and leaves nothing else behind.
+    assert spark_home(tmp_path) == home
+    assert list(tmp_path.iterdir()) == [home]
+
+
+def test_folder_that_cannot_be_written_has_no_home(tmp_path: Path) -> None:
+    assert spark_home(tmp_path / "missing") is None
