@@ -41,9 +41,11 @@ RUN pip install --no-cache-dir --no-compile --no-deps . \
     && python -m compileall -q "$packages/correlation" "$packages/kafka_client" \
        "$packages/coincide" "$packages/service" "$packages/spark_jobs" "$packages/cli"
 
-# `spark_jars` fetches the connector; its download cache is not part of the image.
+# `spark_jars` fetches the connector; its download cache is not part of the image. The home folder
+# lets Spark's workers start with compiled modules.
 RUN --mount=type=cache,target=/opt/coincide/jars/ivy \
-    python -c 'from cli.stack.jars import spark_jars; print(len(spark_jars()), "archives")'
+    python -c 'from cli.stack.jars import spark_jars; print(len(spark_jars()), "archives")' \
+    && python -m spark_jobs.driver.spark_home
 
 # Compiles the kernels for this type of processor; on other types the first batch compiles them.
 RUN python deploy/warm_up.py

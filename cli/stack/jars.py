@@ -3,7 +3,8 @@
 They are described by ``ivy.xml`` beside this file and resolved by the Ivy in pyspark's ``jars``
 folder: no other build tool is needed. The folder of jars contains::
 
-    spark/          the Kafka connector of Spark and its dependencies that pyspark does not have
+    spark/          the Kafka connector of Spark and its dependencies that pyspark does not have,
+                    and a home folder of Spark (``spark_jobs.driver.spark_home``)
     broker/         Apache Kafka
     ivy/            Ivy's cache
 
@@ -33,7 +34,7 @@ from rich.status import Status
 from cli.errors import JarsError
 from cli.settings import Settings
 from cli.stack.java import find_java
-from spark_jobs.driver.jars import CONNECTOR, pinned, sha256, verified
+from spark_jobs.driver.jars import CONNECTOR, MARKER, pinned, sha256, verified
 from spark_jobs.errors import JarsMismatchError
 
 if TYPE_CHECKING:
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 
 Configuration = Literal["spark", "broker"]
 
-MARKER = ".complete"
 _DESCRIPTOR = Path(__file__).with_name("ivy.xml")
 # One archive of each configuration; a folder of jars without it is not complete.
 _ESSENTIAL: Mapping[Configuration, str] = {

@@ -12,6 +12,8 @@ from spark_jobs.errors import JarsMismatchError
 
 # The jars of Spark's Kafka connector and their dependencies that pyspark does not include.
 CONNECTOR = Path(__file__).with_name("jars.sha256")
+# File in a folder of archives that Coincide has filled. Other folders belong to the site.
+MARKER = ".complete"
 
 
 def pinned(listing: Path) -> dict[str, str]:

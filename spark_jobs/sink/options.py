@@ -1,4 +1,4 @@
-"""What the sink is told by the driver.
+"""Options of the sink, which the driver passes to its tasks.
 
 Spark also imports this module in processes that do not write, so its imports are few.
 """

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from cli.errors import JarsError
-from cli.stack.jars import MARKER, broker_jars, home_of, pin, present, spark_jars
-from spark_jobs.driver.jars import pinned
+from cli.stack.jars import broker_jars, home_of, pin, present, spark_jars
+from spark_jobs.driver.jars import MARKER, pinned
 
 _CONNECTOR = "spark-sql-kafka-0-10_2.13-4.2.0.jar"
 
