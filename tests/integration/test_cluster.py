@@ -31,6 +31,8 @@ from tests.support.workload import NearCondition, Occurrence, Workload
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from tests.support.kafka import Received
+
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 PREFIX = f"cluster{uuid.uuid4().hex[:10]}"
@@ -95,6 +97,9 @@ class Load:
             for it in pairs
         ]
 
+    def _changes(self) -> list[Received]:
+        return self.job.read(self.job.topics.of(CHANGES))
+
     def check(self) -> None:
         """Check that every result of everything that was sent is written, once."""
         job = self.job
@@ -103,8 +108,9 @@ class Load:
         assert job.alarms("near", awaited=expected) == expected
         lists: Lists = {"t": self.list}
         wait_until(lambda: newest_lists(job.read(job.topics.of(PRESENT))) == lists)
-        changes = job.read(job.topics.of(CHANGES))
-        assert folded(map(read_json, changes)) == lists
+        # A commit reaches the partitions of a transaction one after the other.
+        wait_until(lambda: folded(map(read_json, self._changes())) == lists)
+        changes = self._changes()
         assert len({it.headers["ce_id"] for it in changes}) == len(changes)
         sent = len(self.events) + len(self.sets)
         slots = job.wait_for_slots(lambda slots: total(slots, "events_consumed_total") >= sent)
