@@ -85,7 +85,12 @@ class AttributeReaders:
         count = len(found.is_regular)
         if self._where is None:
             return np.zeros(count, np.bool_)
-        columns = self._fields(found.values)
+        needed = {it.attribute for it in self._where.requirements}
+        columns = {
+            attribute.column_name: values_column(values)
+            for (attribute, _), values in zip(self.read, found.values, strict=True)
+            if attribute.name in needed
+        }
         return found.is_regular & ~self._where.mask(columns, count)
 
     def columns(
@@ -158,7 +163,7 @@ class AttributeIntake(Intake):
         Readers of the attributes.
     """
 
-    __slots__ = ("_attributes", "_pending", "_values", "filtered")
+    __slots__ = ("_attributes", "_pending", "_settled", "_values", "filtered")
 
     def __init__(
         self,
@@ -173,6 +178,8 @@ class AttributeIntake(Intake):
         self._attributes = attributes
         self._values: list[Values] = [[] for _ in attributes.read]
         self._pending: list[_Pending] = []
+        # Columns of all events, if the filter needed them and chose all.
+        self._settled: dict[str, Column] | None = None
 
     def add(
         self,
@@ -235,11 +242,15 @@ class AttributeIntake(Intake):
         where = self.stream.where
         if where is None:
             return ()
-        chosen = where.mask(self._columns(self._values, *positions(self.rows)), len(self.rows))
+        columns = self._columns(self._values, *positions(self.rows))
+        chosen = where.mask(columns, len(self.rows))
         rejected = sorted((it.row, it.problem) for it in self._matching(where, positions))
         self.filtered += len(self.rows) - int(chosen.sum()) + len(self._pending) - len(rejected)
         self._pending = []
-        self._keep(chosen)
+        if chosen.all():
+            self._settled = columns
+        else:
+            self._keep(chosen)
         return rejected
 
     def _matching(self, where: Filter, positions: Positions) -> Iterator[_Pending]:
@@ -262,8 +273,6 @@ class AttributeIntake(Intake):
         return self._attributes.columns(values, self._partition, offset, record_timestamp_us)
 
     def _keep(self, chosen: NDArray[np.bool_]) -> None:
-        if chosen.all():
-            return
         kept = np.flatnonzero(chosen).tolist()
         self._select(kept)
         self._values = [[column[it] for it in kept] for column in self._values]
@@ -276,5 +285,5 @@ class AttributeIntake(Intake):
         columns: Columns | None = None,
     ) -> Events:
         """See `Intake.to_events`; `columns` are added to those of the attributes."""
-        found = self._columns(self._values, offset, record_timestamp_us)
+        found = self._settled or self._columns(self._values, offset, record_timestamp_us)
         return super().to_events(offset, record_timestamp_us, extra, {**(columns or {}), **found})
