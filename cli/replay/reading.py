@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
@@ -12,8 +13,7 @@ from cli.replay.columns import csv_columns
 from cli.replay.options import EventPartition
 from cli.replay.records import TopicRecords
 from cli.replay.rows import CsvRows, JsonLines, TableRows
-from correlation.errors import RejectedEventError
-from correlation.parsing.intake import Problem
+from correlation.parsing.records import Records
 from correlation.parsing.stream_reader import StreamReader
 
 if TYPE_CHECKING:
@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     from cli.replay.options import Input
     from cli.replay.rows import Rows
     from correlation.buffers.events import Events
+    from correlation.parsing.intake import Problem
     from correlation.resources.streams import Stream
+
+# Max number of rows that are parsed at once.
+_PART_ROWS = 512
 
 
 class Taken(NamedTuple):
@@ -84,13 +88,9 @@ class InputReader:
             self._reader = StreamReader(self._rows.stream)
         problems: list[tuple[int, Problem]] = []
         intake = self._reader.begin(self._source.partition)
-        for row in self._rows.parse(
-            chunk, lambda number, problem: problems.append((number, problem))
-        ):
-            try:
-                intake.add(*row)
-            except RejectedEventError as error:
-                problems.append((row[0], Problem(error.reason, error.detail)))
+        rows = self._rows.parse(chunk, lambda number, problem: problems.append((number, problem)))
+        while part := list(islice(rows, _PART_ROWS)):
+            problems += intake.add_columns(Records.from_rows(part))
         problems += intake.settle(partial(self._rows.positions, chunk))
         events = None
         if intake.rows:

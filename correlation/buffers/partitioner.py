@@ -78,10 +78,13 @@ class Partitioner:
         # numpy sorts 16-bit integers by radix sort; slot numbers fit (limits.SLOTS_LIMIT).
         order = np.argsort(slot.astype(np.int16), kind="stable")
         numbers, starts = np.unique(slot[order], return_index=True)
+        groups = self.partitioning.groups
+        if len(numbers) == 1 and groups == 1:
+            yield int(numbers[0]), replace(events, key=join_key)
+            return
         for number, copies in zip(numbers.tolist(), np.split(order, starts[1:]), strict=True):
             key = join_key.take(copies)
             mine = replace(events.take(row[copies]), key=key)
-            groups = self.partitioning.groups
             if groups > 1:
                 home = home_copies(key, groups)
                 extra = {name: _where(home, column) for name, column in mine.extra.items()}

@@ -10,7 +10,7 @@ of the filter exclude the record.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,16 +19,37 @@ from numpy.typing import NDArray
 from correlation.buffers.columns import BytesColumn, Column, Columns, Int64s
 from correlation.buffers.events import Events
 from correlation.errors import RejectedEventError
-from correlation.parsing.attribute_values import integers_column, value_reader, values_column
+from correlation.parsing.attribute_values import (
+    Values,
+    column_reader,
+    integers_column,
+    value_reader,
+    values_column,
+)
+from correlation.parsing.column_reader import ColumnReader, EventColumns
 from correlation.parsing.event_reader import EventReader
 from correlation.parsing.intake import Intake, Positions, Problem
+from correlation.parsing.records import Records
 from correlation.resources.attributes import Attribute, AttributeValue
 from correlation.resources.filters import Filter
 from correlation.resources.streams import Stream
 
 # Kafka's timestamp of a record that has none, as the job and files report it.
 _NO_TIMESTAMP = 0
-Values = tuple[AttributeValue | None, ...]
+# Values of the attributes of one record.
+_RecordValues = tuple[AttributeValue | None, ...]
+
+
+class AttributeColumns(NamedTuple):
+    """Values of each attribute in n records, and which records are regular (`column_reader`)."""
+
+    values: list[Values]
+    is_regular: NDArray[np.bool_]
+
+    def take(self, places: Sequence[int]) -> AttributeColumns:
+        """Return the records at the given places."""
+        values = [[column[place] for place in places] for column in self.values]
+        return AttributeColumns(values, self.is_regular[places])
 
 
 class AttributeReaders:
@@ -42,8 +63,35 @@ class AttributeReaders:
 
     def __init__(self, stream: Stream) -> None:
         self.topic = stream.topic
-        self.read = [(it, value_reader(it)) for it in stream.attributes if it.record_field is None]
+        fields = [it for it in stream.attributes if it.record_field is None]
+        self.read = [(it, value_reader(it)) for it in fields]
         self.placed = [it for it in stream.attributes if it.record_field is not None]
+        self._read_columns = [column_reader(it) for it in fields]
+        self._where = _requirements(stream, {it.name for it in fields})
+
+    def read_columns(self, records: Records) -> AttributeColumns:
+        """Return the values of the attributes in `read`, for n records."""
+        objects = records.objects()
+        is_regular = np.array([type(value) is dict for value in records.values], np.bool_)
+        values = []
+        for read in self._read_columns:
+            found, fits = read(objects)
+            values.append(found)
+            is_regular &= fits
+        return AttributeColumns(values, is_regular)
+
+    def excludes(self, found: AttributeColumns) -> NDArray[np.bool_]:
+        """Return which records do not match the filter of the stream, whatever their position."""
+        count = len(found.is_regular)
+        if self._where is None:
+            return np.zeros(count, np.bool_)
+        needed = {it.attribute for it in self._where.requirements}
+        columns = {
+            attribute.column_name: values_column(values)
+            for (attribute, _), values in zip(self.read, found.values, strict=True)
+            if attribute.name in needed
+        }
+        return found.is_regular & ~self._where.mask(columns, count)
 
     def columns(
         self,
@@ -56,22 +104,25 @@ class AttributeReaders:
 
         Parameters
         ----------
-        values : sequence of tuple
-            Values of the attributes in `read`, one tuple for each record.
+        values : sequence of list
+            Values of each attribute in `read`.
         partition : int
             Kafka partition.
         offset, record_timestamp_us : int64[n]
             Kafka offset and timestamp of each record.
         """
-        found: dict[str, Column] = {
-            attribute.column_name: values_column([it[place] for it in values])
-            for place, (attribute, _) in enumerate(self.read)
-        }
+        found = self._fields(values)
         for attribute in self.placed:
             found[attribute.column_name] = self._placed(
                 attribute, partition, offset, record_timestamp_us
             )
         return found
+
+    def _fields(self, values: Sequence[Values]) -> dict[str, Column]:
+        return {
+            attribute.column_name: values_column(column)
+            for (attribute, _), column in zip(self.read, values, strict=True)
+        }
 
     def _placed(
         self, attribute: Attribute, partition: int, offset: Int64s, record_timestamp_us: Int64s
@@ -85,12 +136,19 @@ class AttributeReaders:
         return integers_column(record_timestamp_us, _NO_TIMESTAMP)
 
 
+def _requirements(stream: Stream, attributes: Collection[str]) -> Filter | None:
+    """Return the part of the stream's filter that has only the given attributes."""
+    if stream.where is None:
+        return None
+    return Filter(tuple(it for it in stream.where.requirements if it.attribute in attributes))
+
+
 class _Pending(NamedTuple):
     """A record with a problem, which counts only if the record matches the filter."""
 
     row: int
     problem: Problem
-    values: Values
+    values: _RecordValues
     unfit: frozenset[str]
 
 
@@ -99,22 +157,29 @@ class AttributeIntake(Intake):
 
     Parameters
     ----------
-    stream, read, partition
+    stream, read, read_columns, partition
         As for `Intake`.
     attributes : AttributeReaders
         Readers of the attributes.
     """
 
-    __slots__ = ("_attributes", "_pending", "_values", "filtered")
+    __slots__ = ("_attributes", "_pending", "_settled", "_values", "filtered")
 
     def __init__(
-        self, stream: Stream, read: EventReader, partition: int, attributes: AttributeReaders
+        self,
+        stream: Stream,
+        read: EventReader,
+        read_columns: ColumnReader,
+        partition: int,
+        attributes: AttributeReaders,
     ) -> None:
-        super().__init__(stream, read, partition)
+        super().__init__(stream, read, read_columns, partition)
         self.filtered = 0
         self._attributes = attributes
-        self._values: list[Values] = []
+        self._values: list[Values] = [[] for _ in attributes.read]
         self._pending: list[_Pending] = []
+        # Columns of all events, if the filter needed them and chose all.
+        self._settled: dict[str, Column] | None = None
 
     def add(
         self,
@@ -128,7 +193,7 @@ class AttributeIntake(Intake):
         if self.stream.where is None or not isinstance(value, dict):
             values = tuple(read(value, text) for _, read in self._attributes.read)
             super().add(row, value, text, record_key, record_timestamp_us)
-            self._values.append(values)
+            self._append(values)
             return
         found: list[AttributeValue | None] = []
         unfit: dict[str, Problem] = {}
@@ -146,20 +211,46 @@ class AttributeIntake(Intake):
             except RejectedEventError as error:
                 problem = Problem(error.reason, error.detail)
         if problem is None:
-            self._values.append(values)
+            self._append(values)
         else:
             self._pending.append(_Pending(row, problem, values, frozenset(unfit)))
+
+    def add_columns(self, records: Records) -> list[tuple[int, Problem]]:
+        """See `Intake.add_columns`; regular records that the filter excludes are not read on."""
+        attributes = self._attributes.read_columns(records)
+        kept = np.flatnonzero(~self._attributes.excludes(attributes)).tolist()
+        if len(kept) < len(records.rows):
+            self.filtered += len(records.rows) - len(kept)
+            records, attributes = records.take(kept), attributes.take(kept)
+        found = self._read_columns(records)
+        if found is not None:
+            is_regular = found.is_regular & attributes.is_regular
+            found = found._replace(is_regular=is_regular, attributes=attributes.values)
+        return self._add_found(records, found)
+
+    def _extend(self, records: Records, found: EventColumns, places: slice) -> None:
+        super()._extend(records, found, places)
+        for column, values in zip(self._values, found.attributes, strict=True):
+            column.extend(values[places])
+
+    def _append(self, values: _RecordValues) -> None:
+        for column, value in zip(self._values, values, strict=True):
+            column.append(value)
 
     def settle(self, positions: Positions) -> Iterable[tuple[int, Problem]]:
         """See `Intake.settle`."""
         where = self.stream.where
         if where is None:
             return ()
-        chosen = where.mask(self._columns(self._values, *positions(self.rows)), len(self.rows))
-        rejected = [(it.row, it.problem) for it in self._matching(where, positions)]
+        columns = self._columns(self._values, *positions(self.rows))
+        chosen = where.mask(columns, len(self.rows))
+        rejected = sorted((it.row, it.problem) for it in self._matching(where, positions))
         self.filtered += len(self.rows) - int(chosen.sum()) + len(self._pending) - len(rejected)
         self._pending = []
-        self._keep(chosen)
+        if chosen.all():
+            self._settled = columns
+        else:
+            self._keep(chosen)
         return rejected
 
     def _matching(self, where: Filter, positions: Positions) -> Iterator[_Pending]:
@@ -170,7 +261,8 @@ class AttributeIntake(Intake):
         for unfit, group in groups.items():
             decided = Filter(tuple(it for it in where.requirements if it.attribute not in unfit))
             rows = [it.row for it in group]
-            columns = self._columns([it.values for it in group], *positions(rows))
+            values = [list(it) for it in zip(*(it.values for it in group), strict=True)]
+            columns = self._columns(values, *positions(rows))
             for pending, matches in zip(group, decided.mask(columns, len(rows)), strict=True):
                 if matches:
                     yield pending
@@ -181,11 +273,9 @@ class AttributeIntake(Intake):
         return self._attributes.columns(values, self._partition, offset, record_timestamp_us)
 
     def _keep(self, chosen: NDArray[np.bool_]) -> None:
-        if chosen.all():
-            return
         kept = np.flatnonzero(chosen).tolist()
         self._select(kept)
-        self._values = [self._values[it] for it in kept]
+        self._values = [[column[it] for it in kept] for column in self._values]
 
     def to_events(
         self,
@@ -195,5 +285,5 @@ class AttributeIntake(Intake):
         columns: Columns | None = None,
     ) -> Events:
         """See `Intake.to_events`; `columns` are added to those of the attributes."""
-        found = self._columns(self._values, offset, record_timestamp_us)
+        found = self._settled or self._columns(self._values, offset, record_timestamp_us)
         return super().to_events(offset, record_timestamp_us, extra, {**(columns or {}), **found})

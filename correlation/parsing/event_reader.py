@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from correlation.errors import RejectedEventError
-from correlation.limits import TIME_LIMIT_US
 from correlation.parsing.event_times import timestamp_reader
+from correlation.parsing.time_limits import TimeLimits
 from correlation.parsing.token_reader import EventTokens, TokensReader, tokens_reader
 from correlation.reasons import Reason
 from correlation.resources.paths import Path, type_name
-from correlation.resources.times import out_of_range
 
 if TYPE_CHECKING:
     from correlation.resources.mapping import EventMapping
@@ -56,10 +55,10 @@ def compile_mapping(stream: Stream) -> EventReader:
     mapping = stream.mapping
     read_timestamp = timestamp_reader(stream)
     keyed = stream.partitioning.by == "key"
-    id_path = _id_path(mapping)
-    key_path = mapping.key_path or (("key",) if mapping.form == "canonical" else None)
+    id_path = id_path_of(mapping)
+    key_path = key_path_of(mapping)
     key_needed = mapping.key_path is not None
-    check = _contract_checker(stream)
+    check = TimeLimits(stream).check
 
     read_id = None if id_path is None else _text_reader(id_path, "id")
     read_key = None if key_path is None or not keyed else _text_reader(key_path, "key")
@@ -118,7 +117,7 @@ def compile_id_reader(mapping: EventMapping) -> IdReader:
     callable
         `(value) -> id`; None if the id is missing or not valid.
     """
-    id_path = _id_path(mapping)
+    id_path = id_path_of(mapping)
     read_id = None if id_path is None else _text_reader(id_path, "id")
 
     def read(value: object) -> bytes | None:
@@ -132,52 +131,14 @@ def compile_id_reader(mapping: EventMapping) -> IdReader:
     return read
 
 
-def _id_path(mapping: EventMapping) -> Path | None:
+def id_path_of(mapping: EventMapping) -> Path | None:
+    """Return the path of the id; None: a record has no id."""
     return mapping.id_path or (("id",) if mapping.form == "canonical" else None)
 
 
-def _contract_checker(stream: Stream) -> Callable[[int, int, int], None]:
-    """Return the check of an interval for the stream's limits (spec: timing, sections 1 and 7).
-
-    The times of an event that lasts are not uncertain: its end, like the `earliest` time of other
-    events, may not be ahead of Kafka's clock by more than max_skew.
-    """
-    live, skew = stream.clock == "live", stream.max_skew_us
-    wrong_order, limit = Reason.EARLIEST_AFTER_LATEST, "uncertainty"
-    low, high, lasts = "earliest", "latest", stream.lasts
-    min_length, max_length = stream.min_uncertainty_us, stream.max_uncertainty_us
-    if lasts:
-        wrong_order, limit = Reason.BEGIN_AFTER_END, "length"
-        low, high = "begin", "end"
-        min_length = stream.min_length_us or 0
-        # No event is longer than twice the limit of times.
-        max_length = 2 * TIME_LIMIT_US if stream.max_length_us is None else stream.max_length_us
-
-    def check(earliest: int, latest: int, record_timestamp_us: int) -> None:
-        length = latest - earliest
-        if length < 0:
-            raise RejectedEventError(wrong_order, f"{low} is {-length} us after {high}")
-        if not (-TIME_LIMIT_US <= earliest and latest <= TIME_LIMIT_US):
-            raise out_of_range()
-        if length < min_length:
-            raise RejectedEventError(
-                Reason.SHORTER_THAN_DECLARED,
-                f"length {length} us is below min_{limit}, {min_length} us",
-            )
-        if length > max_length:
-            raise RejectedEventError(
-                Reason.LONGER_THAN_DECLARED,
-                f"length {length} us exceeds max_{limit}, {max_length} us",
-            )
-        if live and (latest if lasts else earliest) > record_timestamp_us + skew:
-            ahead_us = (latest if lasts else earliest) - record_timestamp_us
-            raise RejectedEventError(
-                Reason.FUTURE_DATED,
-                f"{high if lasts else low} is {ahead_us} us after the record's Kafka "
-                f"timestamp; max_skew is {skew} us",
-            )
-
-    return check
+def key_path_of(mapping: EventMapping) -> Path | None:
+    """Return the path of the join key; None: the key is that of the Kafka record."""
+    return mapping.key_path or (("key",) if mapping.form == "canonical" else None)
 
 
 def _text_reader(path: Path, name: str) -> Callable[[Mapping[str, object]], bytes | None]:

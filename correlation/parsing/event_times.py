@@ -45,18 +45,19 @@ def timestamp_reader(stream: Stream) -> TimestampReader:
     """
     mapping = stream.mapping
     if mapping.detected_path is not None and mapping.template_path is not None:
-        read_time = _time_reader(mapping)
+        read_time = time_reader(mapping)
         return template_reader(
             stream.templates, mapping.detected_path, mapping.template_path, read_time
         )
     if mapping.begin_path is not None and mapping.end_path is not None:
-        return _lasting_reader(mapping.begin_path, mapping.end_path, _time_reader(mapping))
+        return _lasting_reader(mapping.begin_path, mapping.end_path, time_reader(mapping))
     if mapping.histogram_path is not None:
-        return histogram_reader(mapping.histogram_path, _time_reader(mapping))
+        return histogram_reader(mapping.histogram_path, time_reader(mapping))
     return _interval_reader(stream) or _canonical_reader(stream)
 
 
-def _time_reader(mapping: EventMapping) -> TimeReader:
+def time_reader(mapping: EventMapping) -> TimeReader:
+    """Return the reader of a time in the format of a mapping."""
     return READERS.get(mapping.format) or iso8601_reader(mapping.timezone)
 
 
@@ -85,7 +86,7 @@ def _lasting_reader(begin_path: Path, end_path: Path, reader: TimeReader) -> Tim
 def _interval_reader(stream: Stream) -> TimestampReader | None:
     """Return the reader of an interval, or None if the mapping does not name its fields."""
     mapping = stream.mapping
-    reader = _end_reader(stream, _time_reader(mapping))
+    reader = _end_reader(stream, time_reader(mapping))
     if mapping.time_path is not None:
         time_path, before, after = mapping.time_path, mapping.before_us, mapping.after_us
 
@@ -107,14 +108,14 @@ def _interval_reader(stream: Stream) -> TimestampReader | None:
 
 def _canonical_reader(stream: Stream) -> TimestampReader:
     """Return the reader of canonical events: histogram, template, interval, in this order."""
-    read_interval = _canonical_interval_reader(_end_reader(stream, _read_canonical_time))
+    read_interval = _canonical_interval_reader(_end_reader(stream, read_canonical_time))
     if not stream.has_shapes:
         return read_interval
     templates, histograms = bool(stream.templates), stream.histograms
     read_template = template_reader(
-        stream.templates, ("detected",), ("template",), _read_canonical_time
+        stream.templates, ("detected",), ("template",), read_canonical_time
     )
-    read_histogram = histogram_reader(("histogram",), _read_canonical_time)
+    read_histogram = histogram_reader(("histogram",), read_canonical_time)
 
     def read(value: Mapping[str, object], text: bytes | None) -> Timestamp:
         if histograms and value.get("histogram") is not None:
@@ -129,7 +130,7 @@ def _canonical_reader(stream: Stream) -> TimestampReader:
 _read_iso_utc = iso8601_reader("UTC")
 
 
-def _read_canonical_time(value: object) -> Span:
+def read_canonical_time(value: object) -> Span:
     """Read integer microseconds, or an RFC 3339 string."""
     return _read_iso_utc(value) if isinstance(value, str) else READERS["epoch_us"](value)
 

@@ -6,8 +6,9 @@ to the dead-letter topic.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -19,8 +20,11 @@ from correlation.buffers.columns import (
     SetsColumn,
 )
 from correlation.buffers.events import Events
+from correlation.errors import RejectedEventError
+from correlation.parsing.column_reader import ColumnReader, EventColumns
 from correlation.parsing.event_reader import EventReader
-from correlation.parsing.token_reader import EventTokens
+from correlation.parsing.records import Records
+from correlation.parsing.token_reader import TokenSet
 from correlation.reasons import Reason
 from correlation.resources.streams import Stream
 from correlation.resources.tokens import TOKENS_COLUMN
@@ -35,6 +39,8 @@ class Problem(NamedTuple):
     detail: str
 
 
+# Min share of regular records with which adding them in parts is faster than one by one.
+_REGULAR_SHARE = 0.75
 NO_VALUE = Problem(Reason.NULL_VALUE, "the record has no value")
 
 
@@ -104,6 +110,41 @@ def parse_values(
                 yield row, parsed
 
 
+def parse_records(
+    records: Records,
+    max_bytes: int,
+    loads: Callable[[bytes], object],
+    refuse: Callable[[int, Problem], None],
+) -> Records:
+    """Return the records that can be parsed, with the parsed JSON of their texts.
+
+    Parameters
+    ----------
+    records : Records
+        Records that are held in memory together; their values are ignored.
+    max_bytes, loads, refuse
+        As for `parse_values`.
+    """
+    rows, texts = records.rows, records.texts
+    if None not in texts:
+        present = cast("Sequence[bytes]", texts)
+        try:
+            if max(map(len, present), default=0) <= max_bytes:
+                return records._replace(values=list(map(loads, present)))
+        except ValueError:
+            pass
+    parsed = dict(
+        parse_values(
+            range(len(texts)),
+            texts,
+            max_bytes,
+            loads,
+            lambda place, problem: refuse(int(rows[place]), problem),
+        )
+    )
+    return records.take([*parsed])._replace(values=[*parsed.values()])
+
+
 class Intake:
     """Events of a stream read from one partition, as growing columns.
 
@@ -113,6 +154,8 @@ class Intake:
         Stream with the topic, from which missing ids are built.
     read : callable
         Reader of its events (`compile_mapping`).
+    read_columns : callable
+        Reader of its regular events in columns (`compile_columns`).
     partition : int
         Kafka partition, or the number of the file.
     """
@@ -127,6 +170,7 @@ class Intake:
         "_nameless",
         "_partition",
         "_read",
+        "_read_columns",
         "_shapes",
         "_tokens",
         "latest",
@@ -134,17 +178,21 @@ class Intake:
         "stream",
     )
 
-    def __init__(self, stream: Stream, read: EventReader, partition: int) -> None:
+    def __init__(
+        self, stream: Stream, read: EventReader, read_columns: ColumnReader, partition: int
+    ) -> None:
         self.stream = stream
-        self.rows: list[int] = []
-        self.latest: list[int] = []
+        # Packed int64, so that columns are added and returned without Python integers.
+        self.rows = array("q")
+        self.latest = array("q")
         self._read = read
+        self._read_columns = read_columns
         self._partition = partition
         self._keys: list[bytes] = []
         self._ids: list[bytes] = []
-        self._earliest: list[int] = []
+        self._earliest = array("q")
         self._shapes: list[bytes | None] = []
-        self._tokens: list[EventTokens] | None = None if stream.tokens is None else []
+        self._tokens: list[TokenSet] | None = None if stream.tokens is None else []
         self._nameless: list[int] = []
 
     def add(
@@ -187,7 +235,45 @@ class Intake:
         self.latest.append(event.latest)
         self._shapes.append(event.shape)
         if self._tokens is not None:
-            self._tokens.append(event.tokens)
+            self._tokens.append([token.decode() for token in event.tokens])
+
+    def add_columns(self, records: Records) -> list[tuple[int, Problem]]:
+        """Add records as `add` does one by one, and return the rows and problems of rejected ones.
+
+        Regular records are added in columns, all others with `add`.
+        """
+        return self._add_found(records, self._read_columns(records))
+
+    def _add_found(self, records: Records, found: EventColumns | None) -> list[tuple[int, Problem]]:
+        problems = []
+        begin = 0
+        for place in _irregular_places(found, len(records.rows)):
+            if found is not None and begin < place:
+                self._extend(records, found, slice(begin, place))
+            begin = place + 1
+            try:
+                self.add(*records.at(place))
+            except RejectedEventError as error:
+                problems.append((int(records.rows[place]), Problem(error.reason, error.detail)))
+        if found is not None and begin < len(records.rows):
+            self._extend(records, found, slice(begin, None))
+        return problems
+
+    def _extend(self, records: Records, found: EventColumns, places: slice) -> None:
+        """Add consecutive regular records."""
+        ids = found.id[places]
+        if None in ids:
+            begin = len(self._ids)
+            self._nameless += [begin + place for place, it in enumerate(ids) if it is None]
+            ids = [b"" if it is None else it for it in ids]
+        self.rows.frombytes(records.rows[places].tobytes())
+        self._ids += cast("list[bytes]", ids)
+        self._keys += cast("list[bytes]", found.key[places])
+        self._earliest.frombytes(found.earliest[places].tobytes())
+        self.latest.frombytes(found.latest[places].tobytes())
+        self._shapes += [None] * len(ids) if found.shape is None else found.shape[places]
+        if self._tokens is not None and found.tokens is not None:
+            self._tokens += found.tokens[places]
 
     def settle(self, positions: Positions) -> Iterable[tuple[int, Problem]]:  # noqa: ARG002 - for streams with `where`
         """Remove the records that do not match the stream's `where`, after the last record.
@@ -227,7 +313,7 @@ class Intake:
             self._ids[place] = name.encode()
         declared = dict(columns or {})
         if self._tokens is not None:
-            declared[TOKENS_COLUMN] = SetsColumn.from_list(self._tokens)
+            declared[TOKENS_COLUMN] = SetsColumn.from_strings(self._tokens)
         return Events(
             self.stream.name,
             BytesColumn.from_list(self._keys),
@@ -246,7 +332,17 @@ class Intake:
         """Keep only the events at the given places, in ascending order."""
         nameless = set(self._nameless)
         self._nameless = [new for new, old in enumerate(places) if old in nameless]
-        for name in ("rows", "latest", "_keys", "_ids", "_earliest", "_shapes", "_tokens"):
+        for name in ("rows", "latest", "_earliest"):
+            values = getattr(self, name)
+            setattr(self, name, array("q", [values[place] for place in places]))
+        for name in ("_keys", "_ids", "_shapes", "_tokens"):
             values = getattr(self, name)
             if values is not None:
                 setattr(self, name, [values[place] for place in places])
+
+
+def _irregular_places(found: EventColumns | None, count: int) -> Sequence[int]:
+    """Return the places of the records that are read one by one: all, if few are regular."""
+    if found is None or np.count_nonzero(found.is_regular) < _REGULAR_SHARE * count:
+        return range(count)
+    return np.flatnonzero(~found.is_regular).tolist()

@@ -8,10 +8,14 @@ Cost. O(length of the list or the string); see `separators` for split:REGEX.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from itertools import filterfalse
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
 
 from correlation.errors import RejectedEventError
+from correlation.parsing.records import Objects, column_at
 from correlation.reasons import Reason
 from correlation.resources.paths import type_name
 from correlation.resources.separators import SEPARATORS_LIMIT, TooManySeparatorsError
@@ -28,7 +32,13 @@ from correlation.resources.tokens import (
 EventTokens = tuple[bytes, ...]
 # Reader of the tokens of a parsed record, which is a JSON object.
 TokensReader = Callable[[object], EventTokens]
-# Finder of the normalised tokens of a field, repeated ones included.
+# Distinct tokens, in order of their first use.
+TokenSet = Collection[str]
+# Reader of the tokens of parsed records, and which records are regular.
+TokenColumnsReader = Callable[[Objects, NDArray[np.bool_]], Sequence[TokenSet]]
+# Finder of the distinct tokens of a field; None: the field is missing or null.
+DistinctReader = Callable[[object], TokenSet]
+# Finder of the normalised tokens of a field, with repeated and empty ones and stop words.
 TokenFinder = Callable[[object], Iterable[str]]
 _SHOWN = 40
 
@@ -48,19 +58,70 @@ def tokens_reader(tokens: Tokens) -> TokensReader:
         field is not a valid list or string.
     """
     first, *rest = tokens.path
-    field = f"field {'.'.join(tokens.path)!r}"
-    find_tokens = _list_reader(field, tokens) if tokens.reads_list else _text_reader(field, tokens)
-    is_stop_word = frozenset(tokens.stop_words).__contains__
+    field, find_distinct = _field_of(tokens), _distinct_reader(tokens)
 
     def read(value: object) -> EventTokens:
         found = value.get(first) if isinstance(value, dict) else None
         for part in rest:
             found = found.get(part) if isinstance(found, dict) else None
+        return _encode(field, find_distinct(found))
+
+    return read
+
+
+def token_columns_reader(tokens: Tokens) -> TokenColumnsReader:
+    """Return the reader of the tokens of many records.
+
+    Parameters
+    ----------
+    tokens : Tokens
+        Declaration of the stream.
+
+    Returns
+    -------
+    callable
+        `(objects, is_regular) -> sets of strings`, which `tokens_reader` returns in UTF-8 for the
+        regular records. Other records become irregular; the sets of irregular ones are undefined.
+    """
+    field, find_distinct = _field_of(tokens), _distinct_reader(tokens)
+
+    def read(objects: Objects, is_regular: NDArray[np.bool_]) -> Sequence[TokenSet]:
+        found = column_at(objects, tokens.path)
+        sets: list[TokenSet] = [()] * len(found)
+        for place in np.flatnonzero(is_regular).tolist():
+            try:
+                sets[place] = find_distinct(found[place])
+            except RejectedEventError:
+                is_regular[place] = False
+        if not _all_fit(sets):
+            for place in np.flatnonzero(is_regular).tolist():
+                try:
+                    _encode(field, sets[place])
+                except RejectedEventError:
+                    is_regular[place] = False
+        return sets
+
+    return read
+
+
+def _field_of(tokens: Tokens) -> str:
+    return f"field {'.'.join(tokens.path)!r}"
+
+
+def _distinct_reader(tokens: Tokens) -> DistinctReader:
+    """Return the finder of the distinct tokens of a field, which may still be too many or long."""
+    field = _field_of(tokens)
+    find_tokens = _list_reader(field, tokens) if tokens.reads_list else _text_reader(field, tokens)
+    stop_words = frozenset(("", *tokens.stop_words))
+
+    def read(found: object) -> TokenSet:
         if found is None:
             return ()
         # A dict keeps the order, so that the result does not depend on the hash function.
-        distinct = dict.fromkeys(filterfalse(is_stop_word, find_tokens(found)))
-        return _encode(field, distinct)
+        distinct = dict.fromkeys(find_tokens(found))
+        for word in stop_words & distinct.keys():
+            del distinct[word]
+        return distinct
 
     return read
 
@@ -79,7 +140,7 @@ def _list_reader(field: str, tokens: Tokens) -> TokenFinder:
         # ASCII is normalised already.
         if lower_case or not is_ascii:
             found = [normalise_token(it, lower_case=lower_case) for it in found]
-        return filter(None, found)
+        return found
 
     return read
 
@@ -136,6 +197,17 @@ def _encode(field: str, distinct: Collection[str]) -> EventTokens:
             f"{shown}… has {len(longest):,}"
         )
     return encoded
+
+
+def _all_fit(sets: Sequence[TokenSet]) -> bool:
+    """Return whether no set has too many tokens, and no token is too long or not valid."""
+    if max(map(len, sets), default=0) > TOKENS_LIMIT:
+        return False
+    try:
+        encoded = map(str.encode, set(chain.from_iterable(sets)))
+        return max(map(len, encoded), default=0) <= TOKEN_BYTES
+    except UnicodeEncodeError:
+        return False
 
 
 def _bad_tokens(detail: str) -> RejectedEventError:

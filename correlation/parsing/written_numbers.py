@@ -74,7 +74,7 @@ def find_as_written(value: object, path: Path, text: bytes | None) -> object:
     kind = type(found)
     if text is None or kind is int or kind is str:
         return found
-    if _is_plain(text):
+    if is_plain(text):
         try:
             return _with_decimals(found, _shortest_decimal, _DEPTH)
         except _UncertainError:
@@ -82,7 +82,8 @@ def find_as_written(value: object, path: Path, text: bytes | None) -> object:
     return find(_parse_exactly(text), path)
 
 
-def _is_plain(text: bytes) -> bool:
+def is_plain(text: bytes) -> bool:
+    """Return whether a record is plain: the shortest decimals of its floats are its numbers."""
     kinds = text.translate(_KINDS)
     long, long_before_exponent, negative_exponent = _NOT_PLAIN
     return (

@@ -23,9 +23,11 @@ Span = tuple[int, int]
 TimeReader = Callable[[object], Span]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
+_DAY_SECONDS, _SECOND_US = 86_400, 1_000_000
 # datetime keeps six decimal places of a second and drops the others.
 _FINER = re.compile(r"[.,]\d{6}\d*[1-9]")
+# The shortest string with more than six places.
+_FINER_LENGTH = len("2026W01T000000.1234567")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
 # Longer strings are not valid times, and Python parses long numbers slowly.
 _LONGEST_TEXT = 64
@@ -68,11 +70,13 @@ def _epoch_reader(shift: int, unit: str) -> TimeReader:
     return read
 
 
+# A number of a format is in units of 10**shift µs.
+SHIFTS: Mapping[str, int] = {"epoch_s": 6, "epoch_ms": 3, "epoch_us": 0, "epoch_ns": -3}
 READERS: Mapping[str, TimeReader] = {
-    "epoch_s": _epoch_reader(6, "seconds"),
-    "epoch_ms": _epoch_reader(3, "milliseconds"),
-    "epoch_us": _epoch_reader(0, "microseconds"),
-    "epoch_ns": _epoch_reader(-3, "nanoseconds"),
+    "epoch_s": _epoch_reader(SHIFTS["epoch_s"], "seconds"),
+    "epoch_ms": _epoch_reader(SHIFTS["epoch_ms"], "milliseconds"),
+    "epoch_us": _epoch_reader(SHIFTS["epoch_us"], "microseconds"),
+    "epoch_ns": _epoch_reader(SHIFTS["epoch_ns"], "nanoseconds"),
 }
 
 
@@ -95,10 +99,11 @@ def iso8601_reader(timezone: str) -> TimeReader:
             moment = datetime.fromisoformat(value)
             if moment.tzinfo is None:
                 moment = moment.replace(tzinfo=zone)
-            low = (moment - _EPOCH) // _MICROSECOND
+            since = moment - _EPOCH
         except (ValueError, OverflowError):
             raise _not_a_time(value, "an ISO 8601 time") from None
-        return low, low + 1 if _FINER.search(value) else low
+        low = (since.days * _DAY_SECONDS + since.seconds) * _SECOND_US + since.microseconds
+        return low, low + 1 if len(value) >= _FINER_LENGTH and _FINER.search(value) else low
 
     return read
 

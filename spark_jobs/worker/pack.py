@@ -8,10 +8,8 @@ record is dropped.
 from __future__ import annotations
 
 import logging
-from base64 import b64decode
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,11 +24,10 @@ from correlation.engine.heartbeats import CLOSED, Heartbeat, heartbeat_from_reco
 from correlation.engine.progress import Progress
 from correlation.errors import (
     CorrelationError,
-    RejectedEventError,
     UnknownRecordVersionError,
     UnreadableRecordError,
 )
-from correlation.parsing.intake import Intake, Problem, parse_values
+from correlation.parsing.intake import Intake, Problem, parse_records
 from correlation.parsing.stream_reader import StreamReader
 from correlation.reasons import Reason
 from correlation.resources.streams import Stream
@@ -49,6 +46,7 @@ from spark_jobs.worker.envelope import (
 )
 from spark_jobs.worker.positions import Positions, position_of, to_json
 from spark_jobs.worker.rejects import Rejects
+from spark_jobs.worker.runs import Run, split_batch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -114,39 +112,6 @@ def _as_batch(rows: Sequence[Row]) -> pa.RecordBatch:
     )
 
 
-@dataclass(slots=True)
-class _Run:
-    """Consecutive records of an Arrow batch from one Kafka partition."""
-
-    topic: str
-    partition: int
-    rows: range
-    values: Sequence[bytes | None]
-    keys: Sequence[bytes | None]
-    headers: Sequence[str | None]
-    has_headers: bool
-    offsets: NDArray[np.int64]
-    record_timestamp_us: NDArray[np.int64]
-    value_column: BytesColumn
-    key_column: BytesColumn
-
-    def positions(self, rows: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the offsets and Kafka timestamps (in µs) of records."""
-        places = np.array(rows, np.int64)
-        return self.offsets[places], self.record_timestamp_us[places]
-
-    def headers_of(self, row: int) -> list[tuple[str, bytes | None]]:
-        """Return the headers of a record."""
-        text = self.headers[row]
-        if text is None:
-            return []
-        # Spark writes bytes in base64 and leaves null out.
-        return [
-            (header["key"], b64decode(header["value"]) if "value" in header else None)
-            for header in orjson.loads(text)
-        ]
-
-
 class _Reader(StreamReader):
     """Reads the records of one stream."""
 
@@ -179,7 +144,7 @@ class _Task:
         """Pack an Arrow batch of Kafka records."""
         rejects = Rejects(self._topics.dead_letter, self._is_written)
         rows: list[Row] = []
-        for run in _runs(batch):
+        for run in split_batch(batch):
             self._note_position(run)
             if run.topic == self._topics.config:
                 rows += self._pack_controls(run, rejects)
@@ -208,7 +173,7 @@ class _Task:
             rows += self._to_every_slot(PROGRESS, 0, orjson.dumps(entries))
         return rows
 
-    def _note_position(self, run: _Run) -> None:
+    def _note_position(self, run: Run) -> None:
         read = self._positions.setdefault(run.topic, {})
         read[run.partition] = max(int(run.offsets[run.rows[-1]]) + 1, read.get(run.partition, 0))
 
@@ -225,7 +190,7 @@ class _Task:
     def _to_every_slot(self, kind: str, position: int, blob: bytes) -> list[Row]:
         return [(key, kind, position, blob) for key in self._slot_keys]
 
-    def _pack_controls(self, run: _Run, rejects: Rejects) -> Iterable[Row]:
+    def _pack_controls(self, run: Run, rejects: Rejects) -> Iterable[Row]:
         for row in run.rows:
             key, value, offset = run.keys[row] or b"", run.values[row], int(run.offsets[row])
             record: object = None
@@ -244,7 +209,7 @@ class _Task:
                 control = orjson.dumps({"key": key.decode(), "record": record})
                 yield from self._to_every_slot(CONTROL, offset, control)
 
-    def _pack_heartbeats(self, run: _Run, rejects: Rejects) -> Iterable[Row]:
+    def _pack_heartbeats(self, run: Run, rejects: Rejects) -> Iterable[Row]:
         for row in run.rows:
             value, offset = run.values[row], int(run.offsets[row])
             try:
@@ -260,25 +225,20 @@ class _Task:
                 rejects.add(run, row, heartbeat.stream, Reason.FUTURE_HEARTBEAT, detail)
             yield from self._to_every_slot(HEARTBEAT, offset, orjson.dumps(tuple(heartbeat)))
 
-    def _pack_events(self, run: _Run, rejects: Rejects) -> Iterable[Row]:
+    def _pack_events(self, run: Run, rejects: Rejects) -> Iterable[Row]:
         readers = self._readers.get(run.topic)
         if readers is None:
             return
         accepted = [reader.begin(run.partition) for reader in readers]
-        begin = run.rows.start
-        times_us = run.record_timestamp_us[begin : run.rows.stop].tolist()
-        for row, value in self._parse(run, [reader.name for reader in readers], rejects):
-            for taken in accepted:
-                try:
-                    taken.add(row, value, run.values[row], run.keys[row], times_us[row - begin])
-                except RejectedEventError as error:
-                    rejects.add(run, row, taken.stream.name, error.reason, error.detail)
+        for rows in run.parts():
+            for row, place, problem in sorted(self._take(run, rows, accepted)):
+                rejects.add(run, row, accepted[place].stream.name, *problem)
         for taken in accepted:
             for row, problem in taken.settle(run.positions):
                 rejects.add(run, row, taken.stream.name, *problem)
         next_offset = int(run.offsets[run.rows[-1]]) + 1
         for reader, taken in zip(readers, accepted, strict=True):
-            max_latest = max(taken.latest, default=None)
+            max_latest = int(np.max(taken.latest)) if taken.rows else None
             self._note_progress((reader.name, run.partition), next_offset, max_latest)
             is_counted = self._is_written(run.topic, run.partition, next_offset - 1)
             if taken.filtered and not is_counted:
@@ -290,16 +250,22 @@ class _Task:
                     reader, replace(events, extra={}) if self._refills else events
                 )
 
-    def _parse(
-        self, run: _Run, streams: Sequence[str], rejects: Rejects
-    ) -> Iterator[tuple[int, object]]:
-        """Yield the parsed JSON of a run; records that cannot be parsed are rejected per stream."""
+    def _take(
+        self, run: Run, rows: range, accepted: Sequence[Intake]
+    ) -> list[tuple[int, int, Problem]]:
+        """Parse records, add them to the streams of their topic, and return the rejected ones.
+
+        A rejected record is its row, the place of the stream, and the problem.
+        """
+        rejected: list[tuple[int, int, Problem]] = []
 
         def refuse(row: int, problem: Problem) -> None:
-            for stream in streams:
-                rejects.add(run, row, stream, *problem)
+            rejected.extend((row, place, problem) for place in range(len(accepted)))
 
-        return parse_values(run.rows, run.values, self._max_bytes, orjson.loads, refuse)
+        records = parse_records(run.unparsed(rows), self._max_bytes, orjson.loads, refuse)
+        for place, taken in enumerate(accepted):
+            rejected += [(row, place, problem) for row, problem in taken.add_columns(records)]
+        return rejected
 
     def _note_progress(
         self, place: tuple[str, int], next_offset: int, max_latest: int | None
@@ -327,61 +293,32 @@ def _describe_ahead(heartbeat: Heartbeat, max_skew_us: int) -> str:
     )
 
 
-def _to_events(taken: Intake, run: _Run) -> Events:
+def _to_events(taken: Intake, run: Run) -> Events:
     """Build columns of the accepted events, at least one, with their original records."""
     rows = np.array(taken.rows, np.int64)
     extra = {
-        "record_key": run.key_column.take(rows),
-        "record_value": run.value_column.take(rows),
-        "record_headers": _pack_headers(run, taken.rows),
+        "record_key": _take(run.key_column, rows),
+        "record_value": _take(run.value_column, rows),
+        "record_headers": _pack_headers(run, rows),
     }
     return taken.to_events(run.offsets[rows], run.record_timestamp_us[rows], extra)
 
 
-def _pack_headers(run: _Run, rows: Sequence[int]) -> BytesColumn:
+def _take(column: BytesColumn, rows: NDArray[np.int64]) -> BytesColumn:
+    """Return the values at ascending rows, if possible without a copy."""
+    low, high = int(rows[0]), int(rows[-1]) + 1
+    return column.view(low, high) if high - low == len(rows) else column.take(rows)
+
+
+def _pack_headers(run: Run, rows: NDArray[np.int64]) -> BytesColumn:
     if run.has_headers:
         return BytesColumn.from_list(
-            [pack_record_headers(run.keys[row], run.headers_of(row)) for row in rows]
+            [pack_record_headers(run.keys[row], run.headers_of(row)) for row in rows.tolist()]
         )
-    return BytesColumn.from_list([NO_KEY if run.keys[row] is None else KEY for row in rows])
+    first = np.where(run.has_key[rows], ord(KEY), ord(NO_KEY)).astype(np.uint8)
+    return BytesColumn(first, np.arange(len(rows) + 1, dtype=np.int64))
 
 
 def pack_record_headers(key: bytes | None, headers: Headers | None) -> bytes:
     """Write the headers of a record, after a byte that states whether it has a key."""
     return (NO_KEY if key is None else KEY) + pack_headers(headers or ())
-
-
-def _runs(batch: pa.RecordBatch) -> Iterator[_Run]:
-    """Split a batch where the topic or the partition changes."""
-    if not batch.num_rows:
-        return
-    topic = batch.column("topic").dictionary_encode()
-    codes = topic.indices.to_numpy()
-    partitions = batch.column("partition").to_numpy()
-    changes = np.flatnonzero((np.diff(codes) != 0) | (np.diff(partitions) != 0)) + 1
-    names = topic.dictionary.to_pylist()
-    values, keys = batch.column("value"), batch.column("key")
-    headers = batch.column("headers")
-    columns = {
-        "values": values.to_pylist(),
-        "keys": keys.to_pylist(),
-        "headers": [None] * batch.num_rows
-        if headers.null_count == batch.num_rows
-        else headers.to_pylist(),
-        "has_headers": headers.null_count < batch.num_rows,
-        "offsets": batch.column("offset").to_numpy(),
-        "record_timestamp_us": batch.column("timestamp").cast(pa.int64()).fill_null(0).to_numpy(),
-        "value_column": _as_column(values),
-        "key_column": _as_column(keys),
-    }
-    for low, high in pairwise([0, *changes.tolist(), batch.num_rows]):
-        yield _Run(names[codes[low]], int(partitions[low]), range(low, high), **columns)
-
-
-def _as_column(array: pa.Array) -> BytesColumn:
-    """View an Arrow column of bytes as a BytesColumn; null becomes an empty value."""
-    array = array.cast(pa.large_binary())
-    _, offsets, data = array.buffers()
-    ends = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
-    content = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-    return BytesColumn(content, ends)

@@ -112,6 +112,26 @@ def test_bad_record_is_a_dead_letter_untouched_and_the_next_one_an_event(name: s
     assert Events.from_bytes(packed[3]).offset.tolist() == [8]
 
 
+def test_dead_letters_are_in_the_order_of_their_offsets_and_streams() -> None:
+    other = replace(STREAM, name="other", min_uncertainty_us=0)
+    values = [event(), b"{", event(latest=5), None, event(id={}), event()]
+    # More records than are parsed at once.
+    records = [
+        SourceRecord("events", value, b"k", 2, offset, 4_000_000)
+        for offset, value in enumerate(values * 300)
+    ]
+    letters = [
+        (int(added["coincide.error.offset"] or b""), added["coincide.error.stream"])
+        for added in (
+            dict(letter.headers) for letter in dead_letters(pack(records, [STREAM, other]))
+        )
+    ]
+    streams = {1: (b"s", b"other"), 2: (b"s",), 3: (b"s", b"other"), 4: (b"s", b"other")}
+    assert letters == [
+        (offset, stream) for offset in range(1_800) for stream in streams.get(offset % 6, ())
+    ]
+
+
 def test_event_columns_hold_what_the_record_says_and_the_record_itself() -> None:
     records = [
         SourceRecord("events", event(), b"other", 1, 41, 5_000, (("h", b"1"),)),
