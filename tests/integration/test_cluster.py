@@ -29,7 +29,7 @@ from tests.support.topk_lists import Lists, folded, newest_lists, read_json
 from tests.support.workload import NearCondition, Occurrence, Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from tests.support.kafka import Received
 
@@ -97,7 +97,7 @@ class Load:
             for it in pairs
         ]
 
-    def _changes(self) -> list[Received]:
+    def _changes(self) -> Sequence[Received]:
         return self.job.read(self.job.topics.of(CHANGES))
 
     def check(self) -> None:
