@@ -16,10 +16,9 @@ from correlation.buffers.columns import (
     DictionaryColumn,
     Int64s,
     concat_columns,
-    pack_columns,
     take_columns,
-    unpack_columns,
 )
+from correlation.buffers.packing import pack_columns, unpack_columns
 
 # Prefixes of packed columns.
 _EXTRA, _BUFFERED = "extra.", "column."

@@ -15,13 +15,12 @@ from correlation.buffers.columns import (
     DictionaryColumn,
     Int64s,
     concat_columns,
-    pack_columns,
     take_columns,
-    unpack_columns,
 )
 from correlation.buffers.events import Events, join_shapes, optional_columns, pop_optional
 from correlation.buffers.grid import crossed_key
 from correlation.buffers.numbering import Numbering
+from correlation.buffers.packing import pack_columns, unpack_columns
 from correlation.buffers.sorting import sort_groups
 from correlation.buffers.sources import Source, Sources, cut_sources, join_sources
 from correlation.limits import KEEP_NOTHING

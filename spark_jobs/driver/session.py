@@ -6,7 +6,7 @@ import atexit
 import os
 import subprocess
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,11 +23,14 @@ from spark_jobs.driver.spark_home import spark_home
 from spark_jobs.errors import SettingError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from spark_jobs.settings import Settings
 
 _NAME = "coincide"
 _STATE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _NO_JAVA = "JAVA_GATEWAY_EXITED"
+_HOME = "SPARK_HOME"
 # Properties that `spark-submit` passes to Java or needs before the session exists.
 _READ_BY_JAVA = ("spark.driver.", "spark.jars", "spark.files", "spark.archives", "spark.submit.")
 _LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
@@ -83,10 +86,8 @@ def session_properties(settings: Settings) -> dict[str, str]:
     if is_local(settings.checkpoint):
         properties["spark.sql.streaming.checkpointFileManagerClass"] = _LOCAL_CHECKPOINTS
     if settings.jars is not None:
-        # The folder of the command line holds the broker's jars too; ours are in `spark`.
-        ours = settings.jars / "spark"
-        folder = ours if ours.is_dir() else settings.jars
-        properties["spark.jars"] = ",".join(map(str, verified(folder, CONNECTOR)))
+        jars = verified(_folder_of_jars(settings.jars), CONNECTOR)
+        properties["spark.jars"] = ",".join(map(str, jars))
     return properties | settings.spark_properties
 
 
@@ -102,12 +103,26 @@ def _one_process(scratch: Path) -> dict[str, str]:
     }
 
 
-def _choose_home(settings: Settings) -> None:
-    """Start Spark from a home folder without archives of Python, unless another one is given."""
-    if settings.jars is not None and "SPARK_HOME" not in os.environ:
-        home = spark_home(settings.jars)
-        if home is not None:
-            os.environ["SPARK_HOME"] = str(home)
+def _folder_of_jars(given: Path) -> Path:
+    """Return the folder of Spark's jars; that of the command line holds the broker's, too."""
+    ours = given / "spark"
+    return ours if ours.is_dir() else given
+
+
+@contextmanager
+def _fast_home(settings: Settings) -> Iterator[None]:
+    """Let Java start with a home folder without archives of Python, unless another is given."""
+    home = None
+    if settings.jars is not None and _HOME not in os.environ:
+        home = spark_home(_folder_of_jars(settings.jars))
+    if home is None:
+        yield
+        return
+    os.environ[_HOME] = str(home)
+    try:
+        yield
+    finally:
+        del os.environ[_HOME]
 
 
 def _socket_folder(scratch: Path) -> Path:
@@ -186,7 +201,7 @@ def open_session(settings: Settings) -> SparkSession:
             # Spark resolves its host name before it reads properties; some hosts cannot resolve it.
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
             ours |= {**_LOOPBACK, **_one_process(scratch)}
-            _choose_home(settings)
+            starting.enter_context(_fast_home(settings))
         properties = ours | properties
         starting.enter_context(submitted(properties, scratch))
         # Java writes its port to a file in a temporary folder, which would remain after a kill.

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import pyarrow as pa
 
-from correlation.buffers.columns import BytesColumn, Column, pack_columns, unpack_columns
+from correlation.buffers.columns import BytesColumn, Column
+from correlation.buffers.packing import pack_columns, unpack_columns
 from correlation.operators import Heading, OutputRecord
 
 # Kinds of packed rows.

@@ -231,7 +231,7 @@ class _Task:
             return
         accepted = [reader.begin(run.partition) for reader in readers]
         for rows in run.parts():
-            for row, place, problem in sorted(self._take(run, rows, accepted)):
+            for row, place, problem in sorted(self._read(run, rows, accepted)):
                 rejects.add(run, row, accepted[place].stream.name, *problem)
         for taken in accepted:
             for row, problem in taken.settle(run.positions):
@@ -250,7 +250,7 @@ class _Task:
                     reader, replace(events, extra={}) if self._refills else events
                 )
 
-    def _take(
+    def _read(
         self, run: Run, rows: range, accepted: Sequence[Intake]
     ) -> list[tuple[int, int, Problem]]:
         """Parse records, add them to the streams of their topic, and return the rejected ones.
@@ -297,14 +297,14 @@ def _to_events(taken: Intake, run: Run) -> Events:
     """Build columns of the accepted events, at least one, with their original records."""
     rows = np.array(taken.rows, np.int64)
     extra = {
-        "record_key": _take(run.key_column, rows),
-        "record_value": _take(run.value_column, rows),
+        "record_key": _take_rows(run.key_column, rows),
+        "record_value": _take_rows(run.value_column, rows),
         "record_headers": _pack_headers(run, rows),
     }
     return taken.to_events(run.offsets[rows], run.record_timestamp_us[rows], extra)
 
 
-def _take(column: BytesColumn, rows: NDArray[np.int64]) -> BytesColumn:
+def _take_rows(column: BytesColumn, rows: NDArray[np.int64]) -> BytesColumn:
     """Return the values at ascending rows, if possible without a copy."""
     low, high = int(rows[0]), int(rows[-1]) + 1
     return column.view(low, high) if high - low == len(rows) else column.take(rows)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from correlation.buffers.columns import BytesColumn, pack_columns, unpack_columns
+from correlation.buffers.columns import BytesColumn
+from correlation.buffers.packing import pack_columns, unpack_columns
 from correlation.operators import Share
 from spark_jobs.worker.envelope import compressed, decompressed
 

@@ -8,16 +8,17 @@ import re
 import subprocess
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.command import command_line, process_tree
+from cli.stack.jars import spark_jars
+from tests.support.command import command_line, process_tree, variables
 from tests.support.patience import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -52,7 +53,10 @@ sys.stdin.read()
 
 
 def _start(scratch: Path, **settings: object) -> subprocess.Popen[str]:
-    given = {f"COINCIDE_{name}": json.dumps(value) for name, value in settings.items()}
+    given = {
+        f"COINCIDE_{name}": str(value) if isinstance(value, Path) else json.dumps(value)
+        for name, value in settings.items()
+    }
     # The script above, as a process of its own.
     return subprocess.Popen(  # noqa: S603
         [sys.executable, "-c", SCRIPT],
@@ -103,6 +107,18 @@ def test_properties_are_in_force_and_on_no_command_line(tmp_path: Path) -> None:
         # Gone as soon as Java has read it.
         assert not list(tmp_path.rglob("spark.properties"))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("is_parent", [True, False])
+def test_python_workers_import_the_installed_pyspark(tmp_path: Path, *, is_parent: bool) -> None:
+    folder = spark_jars()[0].parent
+    jars = folder.parent if is_parent else folder
+    with _session(tmp_path, JARS=jars) as (pid, _):
+        daemons = [it for it in process_tree(pid) if "worker_daemon" in command_line(it)]
+        assert daemons
+        for daemon in daemons:
+            path = variables(daemon)["PYTHONPATH"].split(os.pathsep)
+            assert not [it for it in path if it.endswith(".zip") and Path(it).exists()]
 
 
 def test_java_ends_before_the_temporary_files_are_removed(tmp_path: Path) -> None:

@@ -13,10 +13,9 @@ from correlation.buffers.columns import (
     BytesColumn,
     Column,
     DictionaryColumn,
-    pack_columns,
-    unpack_columns,
 )
 from correlation.buffers.events import Events
+from correlation.buffers.packing import pack_columns, unpack_columns
 from correlation.buffers.partitioner import Partitioner
 from correlation.buffers.segment import Segment
 from correlation.errors import UnknownRecordVersionError

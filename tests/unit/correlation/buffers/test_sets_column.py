@@ -16,10 +16,9 @@ from correlation.buffers.columns import (
     Column,
     SetsColumn,
     concat_columns,
-    pack_columns,
-    unpack_columns,
 )
 from correlation.buffers.events import Events
+from correlation.buffers.packing import pack_columns, unpack_columns
 from correlation.buffers.partitioner import Partitioner
 from correlation.buffers.segment import Segment
 from correlation.resources.partitioning import Partitioning
