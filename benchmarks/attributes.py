@@ -24,7 +24,8 @@ from correlation.engine.progress import Progress
 from correlation.resources.records import Resource, stream_from_document
 from correlation.resources.topics import Topics
 from spark_jobs.worker.envelope import EVENTS
-from spark_jobs.worker.pack import Packer
+from spark_jobs.worker.packer import Packer
+from spark_jobs.worker.runs import Columns, Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -91,10 +92,10 @@ class Way:
         packer = Packer(Topics("bench"), tuple(streams.values()), (0,), 10_000)
         return cls(name, Program(streams, dict.fromkeys(streams, 1)), packer)
 
-    def take(self, batch: pa.RecordBatch, number: int) -> None:
+    def take(self, runs: Sequence[Run], number: int) -> None:
         """Read a block of records and advance the program."""
         begin = time.process_time()
-        packed = pa.Table.from_batches(self.packer(iter([batch]))).to_pylist()
+        packed = pa.Table.from_batches(self.packer([runs])).to_pylist()
         read = time.process_time()
         events = [Events.from_bytes(it["blob"]) for it in packed if it["kind"] == EVENTS]
         end = (number + 1) * _STEP_S * _SECOND_US
@@ -118,12 +119,14 @@ class Way:
         return float(read) / count, float(block)
 
 
-def make_batch(number: int, rng: np.random.Generator, draw: Draw | None = None) -> pa.RecordBatch:
-    """Draw a block of both streams as Spark reads it from Kafka, with further fields of records."""
+def make_batch(number: int, rng: np.random.Generator, draw: Draw | None = None) -> list[Run]:
+    """Draw a block of both streams as the source reads it from Kafka, with further fields of records."""
     count = _STEP_S * RATE
     begin = number * _STEP_S * _SECOND_US
-    values, topics = [], []
+    runs = []
+    offsets = np.arange(number * count, (number + 1) * count)
     for stream in "ab":
+        values = []
         latest = np.sort(rng.integers(begin, begin + _STEP_S * _SECOND_US, count))
         earliest = latest - rng.integers(MIN_UNCERTAINTY_US, MAX_UNCERTAINTY_US + 1, count)
         keys, areas, hosts, levels = (rng.integers(0, most, count) for most in (KEYS, 20, 200, 10))
@@ -139,29 +142,17 @@ def make_batch(number: int, rng: np.random.Generator, draw: Draw | None = None) 
                 **(draw(rng) if draw else {}),
             }
             values.append(orjson.dumps(value))
-            topics.append(stream)
-    offsets = np.tile(np.arange(number * count, (number + 1) * count), 2)
-    return kafka_batch(values, topics, np.zeros(len(values), np.int32), offsets)
+        runs.append(run_of(stream, 0, values, offsets))
+    return runs
 
 
-def kafka_batch(
-    values: Sequence[bytes],
-    topics: Sequence[str],
-    partitions: NDArray[np.int32],
-    offsets: NDArray[np.int64],
-) -> pa.RecordBatch:
-    """Return records without keys and headers as Spark reads them from Kafka."""
-    rows = len(values)
-    return pa.RecordBatch.from_pydict(
-        {
-            "key": pa.nulls(rows, pa.binary()),
-            "value": pa.array(values, pa.binary()),
-            "topic": topics,
-            "partition": pa.array(partitions),
-            "offset": pa.array(offsets),
-            "timestamp": pa.array(np.zeros(rows, np.int64), pa.timestamp("us")),
-            "headers": pa.nulls(rows, pa.string()),
-        }
+def run_of(topic: str, partition: int, values: Sequence[bytes], offsets: NDArray[np.int64]) -> Run:
+    """Return records without keys and headers as the source reads them from Kafka."""
+    empty = [None] * len(values)
+    return Run.of(
+        topic,
+        partition,
+        Columns(offsets.tolist(), [0] * len(values), empty, list(values), empty),
     )
 
 
@@ -169,10 +160,10 @@ def measure(ways: Sequence[Way], draw: Draw | None = None) -> None:
     """Let all ways take the same blocks, in changing order; `draw` returns further fields."""
     rng = np.random.default_rng(2010)
     for number in range(BLOCKS):
-        batch = make_batch(number, rng, draw)
+        runs = make_batch(number, rng, draw)
         turn = number % len(ways)
         for way in [*ways[turn:], *ways[:turn]]:
-            way.take(batch, number)
+            way.take(runs, number)
 
 
 def rows_of(ways: Sequence[Way]) -> list[list[str]]:

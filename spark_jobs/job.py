@@ -255,7 +255,7 @@ class Job:
                 parts.checkpoint.query_location,
                 parts.claim.owner,
                 parts.marks,
-                self._replanning.limit,
+                self._replanning.max_records,
                 one_batch=one_batch,
                 starts=starts,
                 initial=initial,

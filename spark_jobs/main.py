@@ -34,7 +34,6 @@ from spark_jobs.driver.reports import Reporter, describe
 from spark_jobs.driver.rights import warn_of_wide_folder
 from spark_jobs.driver.rivals import refuse_rivals
 from spark_jobs.driver.session import max_tasks, open_session
-from spark_jobs.driver.source import check_source
 from spark_jobs.driver.stale_checkpoint import check_checkpoint, check_copy
 from spark_jobs.errors import ClaimLostError, RivalJobError, SettingError, SparkJobError
 from spark_jobs.job import Job
@@ -97,7 +96,7 @@ def run(settings: Settings, stop: threading.Event) -> int:
     -------
     int
         0 when the job was stopped or has read all records (`until_end`), 1 when it failed, 2 when
-        Spark or its Kafka source rejects a setting.
+        Spark rejects a setting.
     """
     _stop_on_signals(stop)
     with ExitStack() as opened:
@@ -124,7 +123,6 @@ def run(settings: Settings, stop: threading.Event) -> int:
             # Spark installs its own SIGINT handler when its context starts.
             _stop_on_signals(stop)
             opened.callback(_end_session, session)
-            check_source(session, settings)
             checkpoint = Checkpoint(session, settings.checkpoint)
             layout = open_layout(checkpoint, session, settings.slots)
             refuse_rivals(settings.client, topics, layout.id, wall_clock_us, stop)

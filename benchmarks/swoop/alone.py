@@ -14,7 +14,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from benchmarks.attributes import kafka_batch
+from benchmarks.attributes import run_of
 from benchmarks.swoop.recorded import PARTITIONS, make_resources, make_stream
 from correlation.buffers.events import Events
 from correlation.engine.program import Block, Control, Program
@@ -22,7 +22,7 @@ from correlation.engine.progress import Progress
 from correlation.kinds import topics_of
 from correlation.shares import merge_shares
 from spark_jobs.worker.envelope import EVENTS, PROGRESS
-from spark_jobs.worker.pack import Packer
+from spark_jobs.worker.packer import Packer
 from spark_jobs.worker.results import pack_results
 
 if TYPE_CHECKING:
@@ -161,9 +161,9 @@ class Alone:
         count : int
             Number of sets, a multiple of the number of partitions.
         """
-        batch = self._read(count)
+        runs = self._read(count)
         marks = [time.process_time()]
-        packed = pa.Table.from_batches(self._packer(iter([batch]))).to_pylist()
+        packed = pa.Table.from_batches(self._packer([runs])).to_pylist()
         marks.append(time.process_time())
         self.outcomes = [self._advance(slot, packed) for slot in range(SLOTS)]
         marks.append(time.process_time())
@@ -194,18 +194,15 @@ class Alone:
         operator = sum(it.seconds for it in self._timed) / (count * batches)
         return Steps(reading, slots, operator, merging)
 
-    def _read(self, count: int) -> pa.RecordBatch:
-        """Return the next records as Spark reads them, partition by partition."""
-        records = self._source.records(self._next, self._next + count)
-        order = np.argsort([it[2] or 0 for it in records], kind="stable")
-        numbers = self._next + order
-        self._next += count
-        return kafka_batch(
-            [records[it][1] for it in order.tolist()],
-            [self._topic] * count,
-            (numbers % PARTITIONS).astype(np.int32),
-            numbers // PARTITIONS,
-        )
+    def _read(self, count: int) -> list[Run]:
+        """Return the next records as the source reads them, partition by partition."""
+        begin, self._next = self._next, self._next + count
+        records = self._source.records(begin, self._next)
+        offsets = np.arange(begin // PARTITIONS, self._next // PARTITIONS)
+        return [
+            run_of(self._topic, it, [value for _, value, place in records if place == it], offsets)
+            for it in range(PARTITIONS)
+        ]
 
     def _advance(self, slot: int, packed: Sequence[Mapping[str, Any]]) -> Outcome:
         rows = [it for it in packed if it["slot_key"] == slot]

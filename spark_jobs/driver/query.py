@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from spark_jobs.driver.source import read_kafka
+from spark_jobs.driver.source import read_topics
 from spark_jobs.sink.options import SinkOptions
 from spark_jobs.sink.sink import FORMAT, KafkaSink
 from spark_jobs.worker.transform import transform
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from spark_jobs.driver.replanning import BatchLimit
     from spark_jobs.settings import Settings
     from spark_jobs.sink.options import Owner
     from spark_jobs.worker.in_force import InForce
@@ -34,7 +33,7 @@ def start_query(
     checkpoint: str,
     owner: Owner,
     marks: Mapping[str, int],
-    limit: BatchLimit,
+    max_records: int,
     *,
     one_batch: bool,
     starts: Positions | None = None,
@@ -60,21 +59,21 @@ def start_query(
         Claim of the job.
     marks : mapping of str to int
         See `SinkOptions`.
-    limit : BatchLimit
-        Limits of a batch.
+    max_records : int
+        Max number of events and heartbeats of a batch.
     one_batch : bool
         Whether the query runs the unfinished batch and then idles. Otherwise `until_end` of the
         settings decides whether it ends by itself at the current end of the topics.
     starts : Positions or None
-        See `read_kafka`.
+        See `read_topics`.
     initial : DataFrame or None
         See `transform`.
     """
     session.conf.set("spark.sql.shuffle.partitions", str(shuffle_partitions))
-    records = read_kafka(session, settings, topic_partitions, limit, starts)
     # At the start of a job, executors of a cluster may not have registered.
-    readers = max(session.sparkContext.defaultParallelism, shuffle_partitions)
-    output = transform(records, in_force, settings.max_record_bytes, readers, initial)
+    tasks = max(session.sparkContext.defaultParallelism, shuffle_partitions)
+    packed = read_topics(session, settings, in_force, topic_partitions, max_records, tasks, starts)
+    output = transform(packed, in_force, initial)
     session.dataSource.register(KafkaSink)
     options = SinkOptions(settings.prefix, settings.client, owner, marks)
     writer = (

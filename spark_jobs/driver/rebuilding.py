@@ -138,6 +138,6 @@ def initial_state_of(plan: Plan, in_force: StreamsInForce, run: InForce, parts: 
     ranges, problems = find_ranges(plan, in_force, parts.offsets.begins(in_force.places))
     if problems:
         raise RebuildError(describe_problems(problems))
-    records = read_ranges(parts.session, parts.settings, ranges) if ranges else None
-    size = parts.settings.max_record_bytes
-    return initial_state(parts.session, records, plan.slots, run, size)
+    tasks = parts.session.sparkContext.defaultParallelism
+    packed = read_ranges(parts.session, parts.settings, run, ranges, tasks) if ranges else None
+    return initial_state(parts.session, packed, plan.slots, run)

@@ -11,7 +11,7 @@ while (P-REPLAN in docs/proofs.md).
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import orjson
 
@@ -26,25 +26,6 @@ _FACTOR = 8
 _MIN_RECORDS = 100
 # Batches with a reduced limit before the next larger limit is tried.
 _BATCHES = 20
-# Spark requests the partition's bounds after each poll: polls are few and large. Records are
-# decompressed in a poll, so a poll of large records may need gigabytes of memory.
-_POLL_RECORDS = 10_000
-_REDUCED_POLL_RECORDS = 100
-
-
-class BatchLimit(NamedTuple):
-    """Limits of a batch.
-
-    Parameters
-    ----------
-    records : int
-        Max number of records that a batch reads from the event topics.
-    poll_records : int
-        Max number of records that a Kafka consumer holds in memory.
-    """
-
-    records: int
-    poll_records: int
 
 
 class Replanning:
@@ -72,11 +53,9 @@ class Replanning:
         self._batches = 0
 
     @property
-    def limit(self) -> BatchLimit:
-        """Limits of the next batches."""
-        if self._limit is None:
-            return BatchLimit(self._max_records, _POLL_RECORDS)
-        return BatchLimit(min(self._limit, self._max_records), _REDUCED_POLL_RECORDS)
+    def max_records(self) -> int:
+        """Max number of records that the next batches read from the event topics."""
+        return self._max_records if self._limit is None else min(self._limit, self._max_records)
 
     def discard_unwritten(self, written: int) -> None:
         """Remove the unfinished batch, unless a part of the sink has written it.
@@ -100,12 +79,12 @@ class Replanning:
         if self._starts == 1:
             _log.info("nothing of the unfinished batch %d was written; it is planned again", batch)
         else:
-            failed = min(self._records(), self.limit.records)
+            failed = min(self._records(), self.max_records)
             self._limit = max(failed // _FACTOR, _MIN_RECORDS)
             _log.warning(
                 "batch %d failed repeatedly; batches read at most %d records now",
                 batch,
-                self.limit.records,
+                self.max_records,
             )
         self._store()
         self._checkpoint.discard_batch(batch)
@@ -137,9 +116,9 @@ class Replanning:
             return False
         before = self._limit
         self._batches += 1
-        # Spark divides the limit among the partitions, and rounds each share down unless it is
-        # below 1: a batch that leaves records unread has at least half of the limit.
-        if 2 * records < self.limit.records:
+        # The shares of the partitions are rounded down, to at least 1: a batch that leaves records
+        # unread has at least half of the limit.
+        if 2 * records < self.max_records:
             self._limit = None
         elif before is not None and self._batches == _BATCHES:
             self._batches, larger = 0, before * _FACTOR

@@ -162,7 +162,7 @@ class Reporter:
         self._facts["unreadable_records"] = list_unreadable(records)
         self._facts["unreadable_records_total"] = len(records)
 
-    def progress(self, progress: Mapping[str, Any], config_topic: str) -> None:
+    def progress(self, progress: Mapping[str, Any], config_topic: str, records: int) -> None:
         """Set the facts of a batch from Spark's progress; `refresh` writes them.
 
         Parameters
@@ -171,6 +171,8 @@ class Reporter:
             Value of `StreamingQuery.lastProgress`.
         config_topic : str
             Config topic; its end offset is the applied offset.
+        records : int
+            Number of records that the batch has read.
         """
         sources = progress["sources"]
         ends = parse_offsets(*(source["endOffset"] for source in sources))
@@ -178,7 +180,7 @@ class Reporter:
             "query_id": progress["id"],
             "batch": progress["batchId"],
             "input_rate": progress.get("processedRowsPerSecond"),
-            "batch_events": progress["numInputRows"],
+            "batch_events": records,
             "durations": {
                 phase: millis / 1_000 for phase, millis in progress["durationMs"].items()
             },

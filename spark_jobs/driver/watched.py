@@ -102,7 +102,11 @@ class Watched:
         self._completed = ends
         self._losses.note_read(self._in_force.select(ends), progress["batchId"])
         reporter = self._parts.reporter
-        reporter.progress(progress, self._parts.settings.topics.config)
+        starts = parse_offsets(*(source["startOffset"] for source in progress["sources"]))
+        self.records = sum(
+            max(end - starts.get(place, self._read.get(place, 0)), 0) for place, end in ends.items()
+        )
+        reporter.progress(progress, self._parts.settings.topics.config, self.records)
         self._read |= self._in_force.select(ends)
         newest = parse_offsets(*(source["latestOffset"] for source in progress["sources"]))
         for place, end in self._in_force.select(newest).items():
@@ -116,7 +120,7 @@ class Watched:
             reporter.state("running", exception=None)
             _log.info("running: batch %d completed", progress["batchId"])
         self._is_stalled = False
-        self._batch, self.records = progress["batchId"], progress["numInputRows"]
+        self._batch = progress["batchId"]
         return True
 
     def needs_restart(self, wanted: Callable[[], StreamsInForce], query: StreamingQuery) -> bool:

@@ -1,15 +1,15 @@
 """Convert Kafka records to packed rows: JSON to columns of events, one blob per stream and slot.
 
-The conversion runs before the shuffle (`mapInArrow`), so that Spark moves a few large rows instead
-of many small ones. Records that cannot be read as events become dead letters with a reason; no
-record is dropped.
+The conversion runs where the records are read, before the shuffle, so that Spark moves a few large
+rows instead of many small ones. Records that cannot be read as events become dead letters with a
+reason; no record is dropped.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,8 +30,6 @@ from correlation.errors import (
 from correlation.parsing.intake import Intake, Problem, parse_records
 from correlation.parsing.stream_reader import StreamReader
 from correlation.reasons import Reason
-from correlation.resources.streams import Stream
-from correlation.resources.topics import Topics
 from spark_jobs.worker.controls import kept_record, names_resource
 from spark_jobs.worker.envelope import (
     CONTROL,
@@ -44,12 +42,15 @@ from spark_jobs.worker.envelope import (
     Headers,
     pack_headers,
 )
-from spark_jobs.worker.positions import Positions, position_of, to_json
+from spark_jobs.worker.positions import position_of, to_json
 from spark_jobs.worker.rejects import Rejects
-from spark_jobs.worker.runs import Run, split_batch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from correlation.resources.streams import Stream
+    from spark_jobs.worker.packer import Packer
+    from spark_jobs.worker.runs import Run
 
 _log = logging.getLogger(__name__)
 
@@ -66,42 +67,27 @@ Row = tuple[int, str, int, bytes]
 NO_KEY, KEY = b"\0", b"\1"
 
 
-@dataclass(frozen=True)
-class Packer:
-    """Converts Kafka records to packed rows; Spark sends it to the tasks.
+def pack(packer: Packer, blocks: Iterable[Sequence[Run]]) -> Iterator[pa.RecordBatch]:
+    """Pack the records of one task.
 
     Parameters
     ----------
-    topics : Topics
-        Topics of the installation.
-    streams : sequence of Stream
-        The streams in force.
-    slot_keys : sequence of int
-        Keys of the slots.
-    max_record_bytes : int
-        Max length of a value; longer values are rejected without parsing.
-    written : sequence of Positions
-        By slot, positions up to which the output of earlier jobs is in Kafka: the records before
-        them are not rejected or counted again. Empty if the offsets of the query say all.
-    refills : bool
-        Whether only events are packed, without their records, to fill the buffers of a rebuild.
+    packer : Packer
+        Parameters.
+    blocks : iterable of (sequence of Run)
+        The records, in blocks that fit the memory.
+
+    Yields
+    ------
+    pyarrow.RecordBatch
+        Columns of `PACKED_SCHEMA`.
     """
-
-    topics: Topics
-    streams: tuple[Stream, ...]
-    slot_keys: tuple[int, ...]
-    max_record_bytes: int
-    written: tuple[Positions, ...] = ()
-    refills: bool = False
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Pack the records of one task."""
-        task = _Task(self)
-        for batch in batches:
-            if rows := task.pack(batch):
-                yield _as_batch(rows)
-        if rows := task.finish():
+    task = _Task(packer)
+    for runs in blocks:
+        if rows := task.pack(runs):
             yield _as_batch(rows)
+    if rows := task.finish():
+        yield _as_batch(rows)
 
 
 def _as_batch(rows: Sequence[Row]) -> pa.RecordBatch:
@@ -122,7 +108,7 @@ class _Reader(StreamReader):
 
 
 class _Task:
-    """Packs the Arrow batches of one task."""
+    """Packs the records of one task."""
 
     def __init__(self, packer: Packer) -> None:
         self._topics = packer.topics
@@ -140,11 +126,11 @@ class _Task:
         self._written = packer.written
         self._refills = packer.refills
 
-    def pack(self, batch: pa.RecordBatch) -> list[Row]:
-        """Pack an Arrow batch of Kafka records."""
+    def pack(self, runs: Sequence[Run]) -> list[Row]:
+        """Pack a block of records."""
         rejects = Rejects(self._topics.dead_letter, self._is_written)
         rows: list[Row] = []
-        for run in split_batch(batch):
+        for run in runs:
             self._note_position(run)
             if run.topic == self._topics.config:
                 rows += self._pack_controls(run, rejects)

@@ -1,15 +1,11 @@
-"""Runs: the records of an Arrow batch, by topic and partition."""
+"""Runs: records of one Kafka partition, as columns."""
 
 from __future__ import annotations
 
-from base64 import b64decode
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import orjson
-import pyarrow as pa
 
 from correlation.buffers.columns import BytesColumn
 from correlation.parsing.records import Records
@@ -19,28 +15,74 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from spark_jobs.worker.envelope import Headers
+
 # Max number of records that are parsed at once, and of their bytes, except of a single record. The
 # parsed records of a part fit a cache of the processor, and start few garbage collections.
 _PART_RECORDS = 512
 _PART_BYTES = 1024 * 1024
 
 
+class Columns(NamedTuple):
+    """Fields of consecutive records of a Kafka partition.
+
+    Parameters
+    ----------
+    offsets : list of int
+        Ascending offsets.
+    record_timestamp_us : list of int
+        Kafka timestamps in µs; negative for a record without one.
+    keys, values : list of (bytes or None)
+        Keys and values.
+    headers : list of (Headers or None)
+        Headers.
+    """
+
+    offsets: list[int]
+    record_timestamp_us: list[int]
+    keys: list[bytes | None]
+    values: list[bytes | None]
+    headers: list[Headers | None]
+
+
 @dataclass(slots=True)
 class Run:
-    """Consecutive records of an Arrow batch from one Kafka partition."""
+    """Consecutive records of one Kafka partition."""
 
     topic: str
     partition: int
-    rows: range
     values: Sequence[bytes | None]
     keys: Sequence[bytes | None]
-    headers: Sequence[str | None]
+    headers: Sequence[Headers | None]
     has_headers: bool
     offsets: NDArray[np.int64]
     record_timestamp_us: NDArray[np.int64]
     value_column: BytesColumn
     key_column: BytesColumn
     has_key: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, topic: str, partition: int, columns: Columns) -> Run:
+        """Build a run from the fields of at least one record."""
+        keys, values, headers = columns.keys, columns.values, columns.headers
+        return cls(
+            topic,
+            partition,
+            values,
+            keys,
+            headers,
+            any(headers),
+            np.array(columns.offsets, np.int64),
+            np.maximum(np.array(columns.record_timestamp_us, np.int64), 0),
+            BytesColumn.from_list([value or b"" for value in values]),
+            BytesColumn.from_list([key or b"" for key in keys]),
+            np.array([key is not None for key in keys], np.bool_),
+        )
+
+    @property
+    def rows(self) -> range:
+        """Rows of the records."""
+        return range(len(self.offsets))
 
     def positions(self, rows: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the offsets and Kafka timestamps (in µs) of records."""
@@ -49,7 +91,7 @@ class Run:
 
     def parts(self) -> Iterator[range]:
         """Split the rows into parts that are parsed at once, of limited number and size."""
-        begin, end = self.rows.start, self.rows.stop
+        begin, end = 0, len(self.offsets)
         starts = self.value_column.offsets
         while begin < end:
             fitting = np.searchsorted(starts, starts[begin] + _PART_BYTES, "right") - 1
@@ -64,50 +106,6 @@ class Run:
         numbers = np.arange(rows.start, rows.stop, dtype=np.int64)
         return Records(numbers, texts, texts, self.keys[part], self.record_timestamp_us[part])
 
-    def headers_of(self, row: int) -> list[tuple[str, bytes | None]]:
+    def headers_of(self, row: int) -> Headers:
         """Return the headers of a record."""
-        text = self.headers[row]
-        if text is None:
-            return []
-        # Spark writes bytes in base64 and leaves null out.
-        return [
-            (header["key"], b64decode(header["value"]) if "value" in header else None)
-            for header in orjson.loads(text)
-        ]
-
-
-def split_batch(batch: pa.RecordBatch) -> Iterator[Run]:
-    """Split an Arrow batch of Kafka records where the topic or the partition changes."""
-    if not batch.num_rows:
-        return
-    topic = batch.column("topic").dictionary_encode()
-    codes = topic.indices.to_numpy()
-    partitions = batch.column("partition").to_numpy()
-    changes = np.flatnonzero((np.diff(codes) != 0) | (np.diff(partitions) != 0)) + 1
-    names = topic.dictionary.to_pylist()
-    values, keys = batch.column("value"), batch.column("key")
-    headers = batch.column("headers")
-    columns = {
-        "values": values.to_pylist(),
-        "keys": keys.to_pylist(),
-        "headers": [None] * batch.num_rows
-        if headers.null_count == batch.num_rows
-        else headers.to_pylist(),
-        "has_headers": headers.null_count < batch.num_rows,
-        "offsets": batch.column("offset").to_numpy(),
-        "record_timestamp_us": batch.column("timestamp").cast(pa.int64()).fill_null(0).to_numpy(),
-        "value_column": _as_column(values),
-        "key_column": _as_column(keys),
-        "has_key": keys.is_valid().to_numpy(zero_copy_only=False),
-    }
-    for low, high in pairwise([0, *changes.tolist(), batch.num_rows]):
-        yield Run(names[codes[low]], int(partitions[low]), range(low, high), **columns)
-
-
-def _as_column(array: pa.Array) -> BytesColumn:
-    """View an Arrow column of bytes as a BytesColumn; null becomes an empty value."""
-    array = array.cast(pa.large_binary())
-    _, offsets, data = array.buffers()
-    ends = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
-    content = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-    return BytesColumn(content, ends)
+        return self.headers[row] or ()

@@ -32,6 +32,8 @@ _MODULES = (
     "pyspark.worker",
     "pandas",
     "pyarrow",
+    "spark_jobs.source.source",
+    "spark_jobs.source.range_reader",
     "spark_jobs.worker.slot_evaluation",
     "spark_jobs.sink.sink",
     "spark_jobs.sink.batches",

@@ -18,7 +18,7 @@ from correlation.resources.template import Template
 from correlation.resources.topics import Topics
 from spark_jobs.driver.session import open_session
 from spark_jobs.settings import Settings
-from spark_jobs.worker.pack import Packer
+from spark_jobs.worker.packer import Packer
 from spark_jobs.worker.row_schemas import PACKED_SCHEMA
 from tests.support.job import JobUnderTest, total
 from tests.support.kafka import Sent, produce

@@ -1,19 +1,18 @@
-"""Events of two streams, their expected alarms, and records of a Kafka topic in Arrow."""
+"""Events of two streams, their expected alarms, and records of Kafka topics."""
 
 from __future__ import annotations
 
 import json
 import random
-from base64 import b64encode
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from correlation.resources.records import Resource, stream_to_document
+from spark_jobs.worker.runs import Columns, Run
 from tests.oracle.intervals import is_satisfied
 
 if TYPE_CHECKING:
@@ -21,23 +20,10 @@ if TYPE_CHECKING:
 
     from correlation.resources.streams import Stream
 
-_SOURCE = pa.schema(
-    [
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("timestamp", pa.timestamp("us", "UTC")),
-        ("timestampType", pa.int32()),
-        ("headers", pa.string()),
-    ]
-)
-
 
 @dataclass(frozen=True, slots=True)
 class SourceRecord:
-    """A record of Spark's Kafka source."""
+    """A record of a Kafka topic."""
 
     topic: str
     value: bytes | None
@@ -48,31 +34,22 @@ class SourceRecord:
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
-def _headers_text(headers: Sequence[tuple[str, bytes | None]]) -> str | None:
-    """Write headers as Spark's to_json does: bytes in base64, without null values."""
-    entries = [
-        {"key": name} | ({} if value is None else {"value": b64encode(value).decode()})
-        for name, value in headers
+def runs_of(records: Sequence[SourceRecord]) -> list[Run]:
+    """Build the runs of records: consecutive records of a partition."""
+    return [
+        Run.of(
+            *place,
+            Columns(
+                [it.offset for it in found],
+                [it.record_timestamp_us for it in found],
+                [it.key for it in found],
+                [it.value for it in found],
+                [it.headers or None for it in found],
+            ),
+        )
+        for place, group in groupby(records, lambda it: (it.topic, it.partition))
+        for found in [list(group)]
     ]
-    return json.dumps(entries) if entries else None
-
-
-def arrow_batch(records: Sequence[SourceRecord]) -> pa.RecordBatch:
-    """Build an Arrow batch of records with the columns of the packer's input."""
-    rows = [
-        {
-            "key": record.key,
-            "value": record.value,
-            "topic": record.topic,
-            "partition": record.partition,
-            "offset": record.offset,
-            "timestamp": record.record_timestamp_us,
-            "timestampType": 0,
-            "headers": _headers_text(record.headers),
-        }
-        for record in records
-    ]
-    return pa.RecordBatch.from_pylist(rows, schema=_SOURCE)
 
 
 @dataclass(frozen=True, slots=True)

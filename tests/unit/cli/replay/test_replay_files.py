@@ -22,8 +22,8 @@ from correlation.resources.partitioning import Partitioning
 from correlation.resources.streams import Stream
 from correlation.resources.topics import Topics
 from spark_jobs.worker.envelope import unpack_records
-from spark_jobs.worker.pack import Packer
-from tests.support.workload import SourceRecord, arrow_batch
+from spark_jobs.worker.packer import Packer
+from tests.support.workload import SourceRecord, runs_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -127,7 +127,7 @@ def test_lines_are_rejected_as_the_job_rejects_records(tmp_path: Path) -> None:
     records = [SourceRecord("events", line, None, 0, i, 0) for i, line in enumerate(LINES)]
     dead = [
         (headers["coincide.error.offset"], headers["coincide.error.reason"], detail)
-        for batch in packer(iter([arrow_batch(records)]))
+        for batch in packer([runs_of(records)])
         for row in batch.to_pylist()
         if row["kind"] == "reject"
         for record in unpack_records(row["blob"])

@@ -24,8 +24,8 @@ from correlation.resources.mapping import EventMapping
 from correlation.resources.streams import Stream
 from correlation.resources.topics import Topics
 from spark_jobs.worker.envelope import EVENTS, REJECT, unpack_records
-from spark_jobs.worker.pack import Packer
-from tests.support.workload import SourceRecord, arrow_batch
+from spark_jobs.worker.packer import Packer
+from tests.support.workload import SourceRecord, runs_of
 
 RESOURCES = """\
 {kind: stream, name: a, topic: ta, max_uncertainty: 1s, max_delay: 1s}
@@ -108,7 +108,7 @@ def test_records_are_read_and_rejected_as_by_the_job() -> None:
         for number, (key, value) in enumerate(zip(KEYS, VALUES, strict=True))
     ]
     packer = Packer(Topics("p"), (stream,), (1,), 200)
-    rows = [row for it in packer(iter([arrow_batch(records)])) for row in it.to_pylist()]
+    rows = [row for it in packer([runs_of(records)]) for row in it.to_pylist()]
     (job,) = [Events.from_bytes(row["blob"]) for row in rows if row["kind"] == EVENTS]
     letters = [
         (

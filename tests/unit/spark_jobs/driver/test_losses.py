@@ -284,7 +284,7 @@ class FakeQuery:
     def __init__(self, checkpoint: Files) -> None:
         content = checkpoint.files[f"query/offsets/{checkpoint.newest_batch()}"].decode()
         lines = content.splitlines()[2:]
-        sources = [{"endOffset": line, "latestOffset": line} for line in lines]
+        sources = [{"startOffset": None, "endOffset": line, "latestOffset": line} for line in lines]
         self.lastProgress = {
             "batchId": checkpoint.newest_batch(),
             "numInputRows": 1,

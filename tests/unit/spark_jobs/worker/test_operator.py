@@ -22,7 +22,7 @@ from spark_jobs.worker import envelope, slot_evaluation
 from spark_jobs.worker.envelope import Record, unpack_records
 from spark_jobs.worker.in_force import InForce
 from spark_jobs.worker.operator import SlotProcessor
-from spark_jobs.worker.pack import Packer
+from spark_jobs.worker.packer import Packer
 from tests.support.job import total
 from tests.support.workload import (
     NearCondition,
@@ -30,7 +30,7 @@ from tests.support.workload import (
     SourceRecord,
     Workload,
     alarm_pairs,
-    arrow_batch,
+    runs_of,
 )
 
 TOPICS = Topics("p")
@@ -109,7 +109,7 @@ class Job:
         streams = tuple(self.in_force.streams.values())
         packer = Packer(TOPICS, streams, self.in_force.slot_keys, max_record_bytes=1_000_000)
         rows = pd.concat(
-            [batch.to_pandas() for batch in packer(iter([arrow_batch(records)]))],
+            [batch.to_pandas() for batch in packer([runs_of(records)])],
             ignore_index=True,
         )
         written = []

@@ -16,7 +16,7 @@ from spark_jobs.worker import slot_evaluation
 from spark_jobs.worker.envelope import BEGIN, EVENTS, Record, unpack_records
 from spark_jobs.worker.in_force import InForce
 from spark_jobs.worker.operator import SlotProcessor
-from spark_jobs.worker.pack import Packer
+from spark_jobs.worker.packer import Packer
 from spark_jobs.worker.positions import Positions
 from spark_jobs.worker.slot_records import Generation, SlotRecord, read_generations
 from tests.support.workload import (
@@ -25,7 +25,7 @@ from tests.support.workload import (
     SourceRecord,
     Workload,
     alarm_pairs,
-    arrow_batch,
+    runs_of,
 )
 
 TOPICS = Topics("p")
@@ -75,7 +75,7 @@ class Slots:
             self.in_force.written,
             refills,
         )
-        batches = [it.to_pandas() for it in packer(iter([arrow_batch(records)]))]
+        batches = [it.to_pandas() for it in packer([runs_of(records)])]
         rows: pd.DataFrame = pd.concat(batches, ignore_index=True)
         return rows
 

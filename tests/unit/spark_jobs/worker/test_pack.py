@@ -20,9 +20,9 @@ from correlation.resources.streams import Stream
 from correlation.resources.template import Template
 from correlation.resources.topics import Topics
 from spark_jobs.worker.envelope import Record, unpack_headers, unpack_records
-from spark_jobs.worker.pack import Packer
+from spark_jobs.worker.packer import Packer
 from spark_jobs.worker.rejects import rejected_counts
-from tests.support.workload import SourceRecord, arrow_batch
+from tests.support.workload import SourceRecord, runs_of
 
 TOPICS = Topics("p")
 SLOT_KEYS = (11, 12, 13)
@@ -34,7 +34,7 @@ def pack(
     records: Sequence[SourceRecord], streams: Sequence[Stream] = (STREAM,), cut: int = 1_000
 ) -> list[Row]:
     """Pack records in Arrow batches of `cut` rows."""
-    batches = (arrow_batch(records[low : low + cut]) for low in range(0, len(records), cut))
+    batches = (runs_of(records[low : low + cut]) for low in range(0, len(records), cut))
     packer = Packer(TOPICS, tuple(streams), SLOT_KEYS, max_record_bytes=1_000_000)
     return [tuple(row.values()) for batch in packer(batches) for row in batch.to_pylist()]
 

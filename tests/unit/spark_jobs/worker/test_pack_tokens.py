@@ -16,8 +16,8 @@ from correlation.resources.streams import Stream
 from correlation.resources.tokens import Tokens
 from correlation.resources.topics import Topics
 from spark_jobs.worker.envelope import unpack_records
-from spark_jobs.worker.pack import Packer
-from tests.support.workload import SourceRecord, arrow_batch
+from spark_jobs.worker.packer import Packer
+from tests.support.workload import SourceRecord, runs_of
 
 SLOT_KEYS = (11, 12, 13)
 TIMED = EventMapping(
@@ -60,7 +60,7 @@ def _rows(request: pytest.FixtureRequest) -> list[dict[str, object]]:
         for place, it in enumerate(RECORDS)
     ]
     cut = request.param
-    batches = (arrow_batch(records[low : low + cut]) for low in range(0, len(records), cut))
+    batches = (runs_of(records[low : low + cut]) for low in range(0, len(records), cut))
     packer = Packer(Topics("p"), (KEYED, GRID, PLAIN), SLOT_KEYS, max_record_bytes=1_000)
     return [row for batch in packer(batches) for row in batch.to_pylist()]
 

@@ -1,0 +1,1 @@
+"""The source of the query: it reads Kafka's records and packs them in the tasks."""

@@ -1,0 +1,227 @@
+"""Read ranges of offsets in the tasks, in blocks of runs."""
+
+from __future__ import annotations
+
+import time
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from confluent_kafka import KafkaError, TopicPartition
+
+from kafka_client.consumers import is_record, open_consumer, place_of
+from kafka_client.partition_offsets import OffsetRange, Place, list_ranges, timed_out
+from spark_jobs.worker.runs import Columns, Run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from confluent_kafka import Message
+
+    from kafka_client.clients import UserConsumer
+    from spark_jobs.source.offset_planner import Range
+    from spark_jobs.source.reading import Reading
+    from spark_jobs.worker.envelope import Headers
+
+# Max size of a block, whose columns are in memory. Larger blocks cost less per record.
+_BLOCK_RECORDS = 200_000
+_BLOCK_BYTES = 32 * 1024 * 1024
+_POLL_RECORDS = 1_000
+_POLL_SECONDS = 0.1
+# Max time without a record while a range is incomplete.
+_SILENT_SECONDS = 120.0
+_ANSWER_SECONDS = 30.0
+_CLIENT: dict[str, str | int] = {
+    # An offset that does not exist is an error, which the reader handles.
+    "auto_offset_reset": "error",
+    # Records after the ranges are read in vain.
+    "queued_max_messages_kbytes": 16 * 1024,
+    # When the queue is full, reading continues as soon as it is not.
+    "fetch_queue_backoff_ms": 1,
+    "fetch_wait_max_ms": 5,
+}
+_NO_OFFSET = KafkaError._AUTO_OFFSET_RESET  # noqa: SLF001 - librdkafka's own codes carry the underscore
+_NO_TOPIC = frozenset(
+    {
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - as above
+        KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 - as above
+    }
+)
+
+
+class RangeReader:
+    """Reads ranges of offsets with a connection that is kept.
+
+    Parameters
+    ----------
+    consumer : UserConsumer
+        Consumer from `open_consumer`, with `auto.offset.reset` set to "error".
+    """
+
+    def __init__(self, consumer: UserConsumer) -> None:
+        self._consumer = consumer
+        self._waiting: dict[Place, OffsetRange] = {}
+        self._block: dict[Place, Columns] = {}
+        self._skips_missing = True
+
+    def read(self, ranges: Sequence[Range], *, skips_missing: bool) -> Iterator[list[Run]]:
+        """Yield the committed records of ranges, in order within each partition.
+
+        Parameters
+        ----------
+        ranges : sequence of (str, int, int, int)
+            Topic, partition, first offset, and end offset; not more than one per partition. The
+            end must have existed: the last offsets may have no records, as transaction markers.
+        skips_missing : bool
+            Whether records that were removed are skipped; otherwise they are an error.
+
+        Yields
+        ------
+        list of Run
+            The next records, one run per partition.
+
+        Raises
+        ------
+        KafkaException
+            A partition cannot be read, or no record arrives in time.
+        """
+        self._skips_missing = skips_missing
+        self._block = {}
+        self._waiting = {(topic, it): OffsetRange(*edges) for topic, it, *edges in ranges}
+        self._assign()
+        try:
+            yield from self._blocks()
+        finally:
+            self._consumer.unassign()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._consumer.close()
+
+    def _blocks(self) -> Iterator[list[Run]]:
+        records, size, heard_at = 0, 0, time.monotonic()
+        while self._waiting:
+            messages = self._consumer.consume(_POLL_RECORDS, 0.0)
+            # Without records, one is waited for: a wait for many would not end with the ranges.
+            messages = messages or self._consumer.consume(1, _POLL_SECONDS)
+            now = time.monotonic()
+            if messages:
+                heard_at = now
+            elif now - heard_at > _SILENT_SECONDS:
+                place, (_, end) = next(iter(self._waiting.items()))
+                raise timed_out(place, f"was not read up to offset {end} in time")
+            for place, found in groupby(messages, place_of):
+                taken, taken_bytes = self._take(place, list(found))
+                records, size = records + taken, size + taken_bytes
+            if records >= _BLOCK_RECORDS or size >= _BLOCK_BYTES:
+                yield self._finish_block()
+                records, size = 0, 0
+        if self._block:
+            yield self._finish_block()
+
+    def _finish_block(self) -> list[Run]:
+        runs = [Run.of(*place, columns) for place, columns in self._block.items()]
+        self._block = {}
+        return runs
+
+    def _assign(self) -> None:
+        """Read on from the begins of the ranges."""
+        self._consumer.assign([TopicPartition(*it, at.begin) for it, at in self._waiting.items()])
+
+    def _take(self, place: Place, messages: list[Message]) -> tuple[int, int]:
+        """Take the messages of a partition; return the number and size of its records."""
+        if place not in self._waiting:
+            return 0, 0
+        others = [it for it in messages if it.error() is not None]
+        if others:
+            messages = [it for it in messages if it.error() is None]
+        taken = self._take_records(place, messages) if messages else (0, 0)
+        for one in others:
+            self._take_other(place, one)
+        return taken
+
+    def _take_records(self, place: Place, messages: list[Message]) -> tuple[int, int]:
+        end = self._waiting[place].end
+        last = messages[-1].offset() or 0
+        if last >= end:
+            messages = [it for it in messages if (it.offset() or 0) < end]
+        if last + 1 >= end:
+            del self._waiting[place]
+        else:
+            self._waiting[place] = OffsetRange(last + 1, end)
+        if not messages:
+            return 0, 0
+        if place not in self._block:
+            self._block[place] = Columns([], [], [], [], [])
+        columns, values = self._block[place], [it.value() for it in messages]
+        columns.offsets.extend([it.offset() for it in messages])
+        columns.record_timestamp_us.extend([it.timestamp()[1] * 1_000 for it in messages])
+        columns.keys.extend([it.key() for it in messages])
+        columns.values.extend(values)
+        columns.headers.extend([_headers_of(it) for it in messages])
+        return len(messages), sum([len(it) for it in values if it is not None])
+
+    def _take_other(self, place: Place, message: Message) -> None:
+        """Handle the end of a partition, and missing records."""
+        error = message.error()
+        code = None if error is None else error.code()
+        if self._skips_missing and code in _NO_TOPIC:
+            self._waiting.pop(place, None)
+        elif self._skips_missing and code == _NO_OFFSET:
+            self._skip(place)
+        elif not is_record(message, self._consumer.user):
+            found = self._waiting.get(place)
+            # The end of the partition may be from before the range was written.
+            if found is not None and (message.offset() or 0) >= found.end:
+                del self._waiting[place]
+
+    def _skip(self, place: Place) -> None:
+        """Read on with the oldest record of a partition, unless its range has no records left."""
+        wanted = self._waiting.get(place)
+        if wanted is None:
+            return
+        found = list_ranges(self._consumer, [place], _ANSWER_SECONDS)[place]
+        if wanted.begin < found.begin < wanted.end:
+            self._waiting[place] = OffsetRange(found.begin, wanted.end)
+        else:
+            del self._waiting[place]
+        self._assign()
+
+
+def _headers_of(message: Message) -> Headers | None:
+    """Return the headers of a record; none if their names are not UTF-8."""
+    try:
+        return message.headers()
+    except (SystemError, UnicodeDecodeError):
+        return None
+
+
+class _Connection:
+    """The connection of a worker process, for the newest run of the query."""
+
+    def __init__(self) -> None:
+        self._name: str | None = None
+        self._reader: RangeReader | None = None
+
+    def reader(self, reading: Reading) -> RangeReader:
+        """Return the reader of a run."""
+        if self._reader is None or self._name != reading.name:
+            if self._reader is not None:
+                self._reader.close()
+            consumer = open_consumer(reading.properties, reading.group, **_CLIENT)
+            self._reader, self._name = RangeReader(consumer), reading.name
+        return self._reader
+
+
+_connection = _Connection()
+
+
+def reader_of(reading: Reading) -> RangeReader:
+    """Return the reader of this process for a run of the query.
+
+    Raises
+    ------
+    KafkaException
+        librdkafka rejects the properties.
+    """
+    return _connection.reader(reading)

@@ -1,0 +1,55 @@
+"""Parameters of the packing of records, which are sent to the tasks.
+
+Spark also imports this module in processes that only describe the query, so its imports are few.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from correlation.resources.streams import Stream
+from correlation.resources.topics import Topics
+from spark_jobs.worker.positions import Positions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pyarrow import RecordBatch
+
+    from spark_jobs.worker.runs import Run
+
+
+@dataclass(frozen=True)
+class Packer:
+    """Converts Kafka records to packed rows (`PACKED_SCHEMA`).
+
+    Parameters
+    ----------
+    topics : Topics
+        Topics of the installation.
+    streams : sequence of Stream
+        The streams in force.
+    slot_keys : sequence of int
+        Keys of the slots.
+    max_record_bytes : int
+        Max length of a value; longer values are rejected without parsing.
+    written : sequence of Positions
+        By slot, positions up to which the output of earlier jobs is in Kafka: the records before
+        them are not rejected or counted again. Empty if the offsets of the query say all.
+    refills : bool
+        Whether only events are packed, without their records, to fill the buffers of a rebuild.
+    """
+
+    topics: Topics
+    streams: tuple[Stream, ...]
+    slot_keys: tuple[int, ...]
+    max_record_bytes: int
+    written: tuple[Positions, ...] = ()
+    refills: bool = False
+
+    def __call__(self, blocks: Iterable[Sequence[Run]]) -> Iterator[RecordBatch]:
+        """Pack the records of one task, given in blocks that fit the memory."""
+        from spark_jobs.worker.pack import pack  # noqa: PLC0415 - see the module
+
+        return pack(self, blocks)
