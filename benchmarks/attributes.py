@@ -24,7 +24,7 @@ from correlation.engine.progress import Progress
 from correlation.resources.records import Resource, stream_from_document
 from correlation.resources.topics import Topics
 from spark_jobs.worker.envelope import EVENTS
-from spark_jobs.worker.packer import Packer
+from spark_jobs.worker.packing import Packing
 from spark_jobs.worker.runs import Columns, Run
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Way:
 
     name: str
     program: Program
-    packer: Packer
+    packing: Packing
     read_s: list[float] = field(default_factory=list)
     block_s: list[float] = field(default_factory=list)
     bytes_per_event: float = 0
@@ -89,13 +89,13 @@ class Way:
             **declared,
         }
         streams = {it: stream_from_document(it, {"topic": it, **document}) for it in "ab"}
-        packer = Packer(Topics("bench"), tuple(streams.values()), (0,), 10_000)
-        return cls(name, Program(streams, dict.fromkeys(streams, 1)), packer)
+        packing = Packing(Topics("bench"), tuple(streams.values()), (0,), 10_000)
+        return cls(name, Program(streams, dict.fromkeys(streams, 1)), packing)
 
     def take(self, runs: Sequence[Run], number: int) -> None:
         """Read a block of records and advance the program."""
         begin = time.process_time()
-        packed = pa.Table.from_batches(self.packer([runs])).to_pylist()
+        packed = pa.Table.from_batches(pack_records(self.packing, [runs])).to_pylist()
         read = time.process_time()
         events = [Events.from_bytes(it["blob"]) for it in packed if it["kind"] == EVENTS]
         end = (number + 1) * _STEP_S * _SECOND_US
@@ -120,7 +120,7 @@ class Way:
 
 
 def make_batch(number: int, rng: np.random.Generator, draw: Draw | None = None) -> list[Run]:
-    """Draw a block of both streams as the source reads it from Kafka, with further fields of records."""
+    """Draw a block of both streams, with further fields of records."""
     count = _STEP_S * RATE
     begin = number * _STEP_S * _SECOND_US
     runs = []
@@ -148,7 +148,7 @@ def make_batch(number: int, rng: np.random.Generator, draw: Draw | None = None) 
 
 def run_of(topic: str, partition: int, values: Sequence[bytes], offsets: NDArray[np.int64]) -> Run:
     """Return records without keys and headers as the source reads them from Kafka."""
-    empty = [None] * len(values)
+    empty: list[Any] = [None] * len(values)
     return Run.of(
         topic,
         partition,

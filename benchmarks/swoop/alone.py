@@ -22,8 +22,10 @@ from correlation.engine.progress import Progress
 from correlation.kinds import topics_of
 from correlation.shares import merge_shares
 from spark_jobs.worker.envelope import EVENTS, PROGRESS
-from spark_jobs.worker.packer import Packer
+from spark_jobs.worker.pack import pack_records
+from spark_jobs.worker.packing import Packing
 from spark_jobs.worker.results import pack_results
+from spark_jobs.worker.runs import Run
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -143,7 +145,7 @@ class Alone:
         self._topic = stream.topic
         self._source = source
         self._topics = topics_of("bench")
-        self._packer = Packer(self._topics, (stream,), tuple(range(SLOTS)), _MAX_RECORD_BYTES)
+        self._packing = Packing(self._topics, (stream,), tuple(range(SLOTS)), _MAX_RECORD_BYTES)
         self._programs = [
             TimedProgram({stream.name: stream}, {stream.name: PARTITIONS}) for _ in range(SLOTS)
         ]
@@ -163,7 +165,7 @@ class Alone:
         """
         runs = self._read(count)
         marks = [time.process_time()]
-        packed = pa.Table.from_batches(self._packer([runs])).to_pylist()
+        packed = pa.Table.from_batches(pack_records(self._packing, [runs])).to_pylist()
         marks.append(time.process_time())
         self.outcomes = [self._advance(slot, packed) for slot in range(SLOTS)]
         marks.append(time.process_time())

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from spark_jobs.source.reading import RangeReading, StreamReading
 from spark_jobs.source.source import RANGE_FORMAT, STREAM_FORMAT, ranges_of, stream_of
-from spark_jobs.worker.packer import Packer
+from spark_jobs.worker.packing import Packing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,7 +55,7 @@ def read_topics(
         in_force.run_id,
         _group(settings),
         settings.client,
-        _packer(settings, in_force),
+        _packing(settings, in_force),
         tasks,
         # Partitions are listed: an added partition is read only after every part of the job knows
         # it.
@@ -93,7 +93,7 @@ def read_ranges(
         f"{in_force.run_id}.ranges",
         _group(settings),
         settings.client,
-        _packer(settings, in_force, refills=True),
+        _packing(settings, in_force, refills=True),
         tasks,
         {topic: dict(partitions) for topic, partitions in ranges.items()},
     )
@@ -105,8 +105,8 @@ def _group(settings: Settings) -> str:
     return f"{settings.prefix}.source"
 
 
-def _packer(settings: Settings, in_force: InForce, *, refills: bool = False) -> Packer:
-    return Packer(
+def _packing(settings: Settings, in_force: InForce, *, refills: bool = False) -> Packing:
+    return Packing(
         in_force.topics,
         tuple(in_force.streams.values()),
         in_force.slot_keys,

@@ -36,7 +36,7 @@ class OffsetPlanner:
     """
 
     def __init__(self, reading: StreamReading) -> None:
-        topics = reading.packer.topics
+        topics = reading.packing.topics
         self._reading = reading
         self._admin = UserAdmin(reading.properties)
         self._config = (topics.config, 0)

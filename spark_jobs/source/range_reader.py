@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from confluent_kafka import KafkaError, TopicPartition
 
@@ -154,7 +154,7 @@ class RangeReader:
         if place not in self._block:
             self._block[place] = Columns([], [], [], [], [])
         columns, values = self._block[place], [it.value() for it in messages]
-        columns.offsets.extend([it.offset() for it in messages])
+        columns.offsets.extend([it.offset() or 0 for it in messages])
         columns.record_timestamp_us.extend([it.timestamp()[1] * 1_000 for it in messages])
         columns.keys.extend([it.key() for it in messages])
         columns.values.extend(values)
@@ -191,7 +191,7 @@ class RangeReader:
 def _headers_of(message: Message) -> Headers | None:
     """Return the headers of a record; none if their names are not UTF-8."""
     try:
-        return message.headers()
+        return cast("Headers | None", message.headers())
     except (SystemError, UnicodeDecodeError):
         return None
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from spark_jobs.worker.packer import Packer
+from spark_jobs.worker.packing import Packing
 from spark_jobs.worker.positions import Positions
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Reading:
         Consumer group of the clients, which librdkafka requires. They never join it.
     properties : mapping
         librdkafka properties.
-    packer : Packer
+    packing : Packing
         Packs the records of a task.
     tasks : int
         Max number of tasks that read at the same time.
@@ -37,7 +37,7 @@ class Reading:
     name: str
     group: str
     properties: Properties
-    packer: Packer
+    packing: Packing
     tasks: int
 
 

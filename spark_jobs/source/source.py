@@ -208,9 +208,10 @@ def _read(
     reading: Reading, partition: InputPartition, *, skips_missing: bool
 ) -> Iterator[RecordBatch]:
     from spark_jobs.source.range_reader import reader_of  # noqa: PLC0415 - see the module
+    from spark_jobs.worker.pack import pack_records  # noqa: PLC0415 - see the module
 
-    reader = reader_of(reading)
-    return reading.packer(reader.read(partition.value, skips_missing=skips_missing))
+    blocks = reader_of(reading).read(partition.value, skips_missing=skips_missing)
+    return pack_records(reading.packing, blocks)
 
 
 def _to_json(positions: Positions) -> _Offsets:

@@ -50,7 +50,7 @@ class InForce:
     positions : Positions
         Positions of the batches before this run, in topics that were not recreated since.
     written : tuple of Positions
-        As of `Packer`.
+        As of `Packing`.
     """
 
     run_id: str

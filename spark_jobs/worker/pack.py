@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from correlation.resources.streams import Stream
-    from spark_jobs.worker.packer import Packer
+    from spark_jobs.worker.packing import Packing
     from spark_jobs.worker.runs import Run
 
 _log = logging.getLogger(__name__)
@@ -67,12 +67,12 @@ Row = tuple[int, str, int, bytes]
 NO_KEY, KEY = b"\0", b"\1"
 
 
-def pack(packer: Packer, blocks: Iterable[Sequence[Run]]) -> Iterator[pa.RecordBatch]:
+def pack_records(packing: Packing, blocks: Iterable[Sequence[Run]]) -> Iterator[pa.RecordBatch]:
     """Pack the records of one task.
 
     Parameters
     ----------
-    packer : Packer
+    packing : Packing
         Parameters.
     blocks : iterable of (sequence of Run)
         The records, in blocks that fit the memory.
@@ -82,7 +82,7 @@ def pack(packer: Packer, blocks: Iterable[Sequence[Run]]) -> Iterator[pa.RecordB
     pyarrow.RecordBatch
         Columns of `PACKED_SCHEMA`.
     """
-    task = _Task(packer)
+    task = _Task(packing)
     for runs in blocks:
         if rows := task.pack(runs):
             yield _as_batch(rows)
@@ -110,21 +110,21 @@ class _Reader(StreamReader):
 class _Task:
     """Packs the records of one task."""
 
-    def __init__(self, packer: Packer) -> None:
-        self._topics = packer.topics
-        self._slot_keys = packer.slot_keys
-        self._max_bytes = packer.max_record_bytes
+    def __init__(self, packing: Packing) -> None:
+        self._topics = packing.topics
+        self._slot_keys = packing.slot_keys
+        self._max_bytes = packing.max_record_bytes
         self._readers: dict[str, list[_Reader]] = {}
-        for stream in packer.streams:
+        for stream in packing.streams:
             readers = self._readers.setdefault(stream.topic, [])
-            readers.append(_Reader(stream, len(packer.slot_keys)))
+            readers.append(_Reader(stream, len(packing.slot_keys)))
         self._max_skews_us = {
-            stream.name: stream.max_skew_us for stream in packer.streams if stream.clock == "live"
+            stream.name: stream.max_skew_us for stream in packing.streams if stream.clock == "live"
         }
         self._progress: dict[tuple[str, int], tuple[int, int | None]] = {}
         self._positions: dict[str, dict[int, int]] = {}
-        self._written = packer.written
-        self._refills = packer.refills
+        self._written = packing.written
+        self._refills = packing.refills
 
     def pack(self, runs: Sequence[Run]) -> list[Row]:
         """Pack a block of records."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from correlation.resources.topics import error_headers
-from spark_jobs.worker.envelope import Record, RecordPacker, unpack_meta
+from spark_jobs.worker.envelope import Headers, Record, RecordPacker, unpack_meta
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,7 +25,7 @@ class Records(Protocol):
     keys: Sequence[bytes | None]
     offsets: NDArray[np.int64]
 
-    def headers_of(self, row: int) -> list[tuple[str, bytes | None]]:
+    def headers_of(self, row: int) -> Headers:
         """Return the headers of a record."""
 
 

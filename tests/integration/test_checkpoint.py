@@ -22,7 +22,7 @@ from spark_jobs.driver.checkpoint import (
 )
 from spark_jobs.driver.config_topic import ConfigTopic
 from spark_jobs.driver.losses import LossCounter
-from spark_jobs.driver.replanning import BatchLimit, Replanning
+from spark_jobs.driver.replanning import Replanning
 from spark_jobs.driver.session import open_session
 from spark_jobs.errors import CheckpointMismatchError, CheckpointStoreError, ConfigTopicError
 from spark_jobs.settings import Settings
@@ -185,18 +185,17 @@ def fail_batch(checkpoint: Checkpoint, batch: int, max_records: int) -> Replanni
 
 
 def test_batches_are_smaller_after_repeated_failures(checkpoint: Checkpoint) -> None:
-    usual = BatchLimit(100_000, 10_000)
     begin_batch(checkpoint, 0, is_complete=True)
-    limits = [fail_batch(checkpoint, 1, 100_000).limit for _ in range(5)]
+    limits = [fail_batch(checkpoint, 1, 100_000).max_records for _ in range(5)]
     # The failed batch had 16,000 records.
-    assert limits == [usual, *(BatchLimit(it, 100) for it in (2_000, 250, 100, 100))]
+    assert limits == [100_000, 2_000, 250, 100, 100]
     replanning = Replanning(checkpoint, 100_000)
     assert not replanning.complete(50)
     assert replanning.complete(49)
-    assert replanning.limit == Replanning(checkpoint, 100_000).limit == usual
+    assert replanning.max_records == Replanning(checkpoint, 100_000).max_records == 100_000
     # A batch limit below the smallest one stays as it is.
     fail_batch(checkpoint, 1, 10)
-    assert fail_batch(checkpoint, 1, 10).limit == BatchLimit(10, 100)
+    assert fail_batch(checkpoint, 1, 10).max_records == 10
 
 
 def test_reduced_batches_grow_again_while_records_are_unread(checkpoint: Checkpoint) -> None:
@@ -204,11 +203,11 @@ def test_reduced_batches_grow_again_while_records_are_unread(checkpoint: Checkpo
     for _ in range(4):
         replanning = fail_batch(checkpoint, 1, 10_000)
     limits = []
-    while replanning.limit.records < 10_000:
-        limits.append(replanning.limit.records)
+    while replanning.max_records < 10_000:
+        limits.append(replanning.max_records)
         grows = [replanning.complete(limits[-1]) for _ in range(20)]
         assert grows == [*[False] * 19, True]
-        assert Replanning(checkpoint, 10_000).limit == replanning.limit
+        assert Replanning(checkpoint, 10_000).max_records == replanning.max_records
     assert limits == [100, 800, 6_400]
     assert checkpoint.read("replanned.json") is None
 

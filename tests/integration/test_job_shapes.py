@@ -10,16 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from correlation.buffers.events import Events
 from correlation.resources.histogram import Histogram
 from correlation.resources.records import Resource, stream_to_document
 from correlation.resources.streams import Stream
 from correlation.resources.template import Template
-from correlation.resources.topics import Topics
-from spark_jobs.driver.session import open_session
-from spark_jobs.settings import Settings
-from spark_jobs.worker.packer import Packer
-from spark_jobs.worker.row_schemas import PACKED_SCHEMA
 from tests.support.job import JobUnderTest, total
 from tests.support.kafka import Sent, produce
 from tests.support.patience import MAX_DELAY_US
@@ -57,32 +51,6 @@ def detection(template: str, latest_us: int | None = None) -> bytes:
 def histogram(shift_us: int, buckets: list[list[float]] = OWN) -> bytes:
     moved = [[lo + shift_us, hi + shift_us, p] for lo, hi, p in buckets]
     return json.dumps({"histogram": moved}).encode()
-
-
-def test_shapes_pass_through_a_data_frame() -> None:
-    session = open_session(Settings(spark_master="local[2]"))
-    try:
-        values = [detection("halves", 50_000), histogram(0), detection("thirds", 50_000)]
-        rows = [
-            (b"k", bytearray(value), SHAPED.topic, 0, offset, None, 0, None)
-            for offset, value in enumerate(values)
-        ]
-        columns = "key binary, value binary, topic string, partition int, offset long, "
-        frame = session.createDataFrame(
-            rows, columns + "timestamp timestamp, timestampType int, headers string"
-        )
-        live = replace(SHAPED, clock="replay")
-        packer = Packer(Topics(PREFIX), (live,), (7,), max_record_bytes=1_000_000)
-        packed = frame.coalesce(1).mapInArrow(packer, PACKED_SCHEMA).collect()
-    finally:
-        session.stop()
-    kinds = [row["kind"] for row in packed]
-    assert sorted(kinds) == ["events", "positions", "progress", "reject"]
-    events = Events.from_bytes(bytes(packed[kinds.index("events")]["blob"]))
-    assert (events.earliest.tolist(), events.latest.tolist()) == ([41_000, 1_000], [50_000, 8_000])
-    assert events.shape is not None
-    own = Histogram.from_buckets(OWN).shape_bytes
-    assert events.shape.to_list() == [HALVES.histogram.shape_bytes, own]
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,8 @@ from correlation.resources.partitioning import Partitioning
 from correlation.resources.streams import Stream
 from correlation.resources.topics import Topics
 from spark_jobs.worker.envelope import unpack_records
-from spark_jobs.worker.packer import Packer
+from spark_jobs.worker.pack import pack_records
+from spark_jobs.worker.packing import Packing
 from tests.support.workload import SourceRecord, runs_of
 
 if TYPE_CHECKING:
@@ -123,11 +124,11 @@ def test_lines_are_rejected_as_the_job_rejects_records(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     path.write_bytes(b"\r\n".join(LINES))
     rows, letters = read(path, CANONICAL, "jsonl")
-    packer = Packer(Topics("p"), (CANONICAL,), (1,), MOST_BYTES)
+    packing = Packing(Topics("p"), (CANONICAL,), (1,), MOST_BYTES)
     records = [SourceRecord("events", line, None, 0, i, 0) for i, line in enumerate(LINES)]
     dead = [
         (headers["coincide.error.offset"], headers["coincide.error.reason"], detail)
-        for batch in packer([runs_of(records)])
+        for batch in pack_records(packing, [runs_of(records)])
         for row in batch.to_pylist()
         if row["kind"] == "reject"
         for record in unpack_records(row["blob"])

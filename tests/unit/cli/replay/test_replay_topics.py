@@ -24,7 +24,8 @@ from correlation.resources.mapping import EventMapping
 from correlation.resources.streams import Stream
 from correlation.resources.topics import Topics
 from spark_jobs.worker.envelope import EVENTS, REJECT, unpack_records
-from spark_jobs.worker.packer import Packer
+from spark_jobs.worker.pack import pack_records
+from spark_jobs.worker.packing import Packing
 from tests.support.workload import SourceRecord, runs_of
 
 RESOURCES = """\
@@ -107,8 +108,8 @@ def test_records_are_read_and_rejected_as_by_the_job() -> None:
         SourceRecord("t", value, key, 3, 10 + 7 * number, 1_000 * number)
         for number, (key, value) in enumerate(zip(KEYS, VALUES, strict=True))
     ]
-    packer = Packer(Topics("p"), (stream,), (1,), 200)
-    rows = [row for it in packer([runs_of(records)]) for row in it.to_pylist()]
+    packing = Packing(Topics("p"), (stream,), (1,), 200)
+    rows = [row for it in pack_records(packing, [runs_of(records)]) for row in it.to_pylist()]
     (job,) = [Events.from_bytes(row["blob"]) for row in rows if row["kind"] == EVENTS]
     letters = [
         (

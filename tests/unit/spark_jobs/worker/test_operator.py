@@ -22,7 +22,8 @@ from spark_jobs.worker import envelope, slot_evaluation
 from spark_jobs.worker.envelope import Record, unpack_records
 from spark_jobs.worker.in_force import InForce
 from spark_jobs.worker.operator import SlotProcessor
-from spark_jobs.worker.packer import Packer
+from spark_jobs.worker.pack import pack_records
+from spark_jobs.worker.packing import Packing
 from tests.support.job import total
 from tests.support.workload import (
     NearCondition,
@@ -107,9 +108,9 @@ class Job:
     def run_batch(self, records: Sequence[SourceRecord]) -> list[Record]:
         """Pack the records of a batch and advance every slot that has rows."""
         streams = tuple(self.in_force.streams.values())
-        packer = Packer(TOPICS, streams, self.in_force.slot_keys, max_record_bytes=1_000_000)
+        packing = Packing(TOPICS, streams, self.in_force.slot_keys, max_record_bytes=1_000_000)
         rows = pd.concat(
-            [batch.to_pandas() for batch in packer([runs_of(records)])],
+            [batch.to_pandas() for batch in pack_records(packing, [runs_of(records)])],
             ignore_index=True,
         )
         written = []

@@ -16,7 +16,8 @@ from spark_jobs.worker import slot_evaluation
 from spark_jobs.worker.envelope import BEGIN, EVENTS, Record, unpack_records
 from spark_jobs.worker.in_force import InForce
 from spark_jobs.worker.operator import SlotProcessor
-from spark_jobs.worker.packer import Packer
+from spark_jobs.worker.pack import pack_records
+from spark_jobs.worker.packing import Packing
 from spark_jobs.worker.positions import Positions
 from spark_jobs.worker.slot_records import Generation, SlotRecord, read_generations
 from tests.support.workload import (
@@ -67,7 +68,7 @@ class Slots:
         self.output: list[Record] = []
 
     def pack(self, records: Sequence[SourceRecord], *, refills: bool = False) -> pd.DataFrame:
-        packer = Packer(
+        packing = Packing(
             TOPICS,
             tuple(STREAMS.values()),
             self.in_force.slot_keys,
@@ -75,7 +76,7 @@ class Slots:
             self.in_force.written,
             refills,
         )
-        batches = [it.to_pandas() for it in packer([runs_of(records)])]
+        batches = [it.to_pandas() for it in pack_records(packing, [runs_of(records)])]
         rows: pd.DataFrame = pd.concat(batches, ignore_index=True)
         return rows
 

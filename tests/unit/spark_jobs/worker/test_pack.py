@@ -20,7 +20,8 @@ from correlation.resources.streams import Stream
 from correlation.resources.template import Template
 from correlation.resources.topics import Topics
 from spark_jobs.worker.envelope import Record, unpack_headers, unpack_records
-from spark_jobs.worker.packer import Packer
+from spark_jobs.worker.pack import pack_records
+from spark_jobs.worker.packing import Packing
 from spark_jobs.worker.rejects import rejected_counts
 from tests.support.workload import SourceRecord, runs_of
 
@@ -35,8 +36,10 @@ def pack(
 ) -> list[Row]:
     """Pack records in Arrow batches of `cut` rows."""
     batches = (runs_of(records[low : low + cut]) for low in range(0, len(records), cut))
-    packer = Packer(TOPICS, tuple(streams), SLOT_KEYS, max_record_bytes=1_000_000)
-    return [tuple(row.values()) for batch in packer(batches) for row in batch.to_pylist()]
+    packing = Packing(TOPICS, tuple(streams), SLOT_KEYS, max_record_bytes=1_000_000)
+    return [
+        tuple(row.values()) for batch in pack_records(packing, batches) for row in batch.to_pylist()
+    ]
 
 
 def rows_of(rows: Sequence[Row], kind: str) -> Iterator[Row]:
@@ -412,6 +415,29 @@ def test_heartbeats_ahead_of_their_records_timestamp_are_dead_letters_of_live_st
         headers = dict(letter.headers)
         assert headers["coincide.error.reason"] == b"future_heartbeat"
         assert headers["coincide.error.stream"] == b"s"
-    # The slots get them with their timestamps and decide as the packer does.
+    # The slots get them with their timestamps and decide as the packing does.
     sent = [orjson.loads(row[3]) for row in rows_of(rows, "heartbeat") if row[0] == SLOT_KEYS[0]]
     assert [entry[4] for entry in sent] == [at_us] * len(heartbeats)
+
+
+def test_shapes_are_packed_with_their_events() -> None:
+    halves = Template("halves", Histogram.from_buckets([[0, 4_000, "0.5"], [4_000, 9_000, "0.5"]]))
+    own = [[1_000, 3_000, 0.15], [3_000, 8_000, 0.85]]
+    values = [
+        {"detected": 50_000, "template": "halves"},
+        {"histogram": own},
+        {"detected": 50_000, "template": "thirds"},
+    ]
+    stream = Stream("a", "t", 20_000, 0, clock="replay", templates=(halves,), histograms=True)
+    records = [
+        SourceRecord("t", json.dumps(value).encode(), b"k", 0, offset)
+        for offset, value in enumerate(values)
+    ]
+    rows = pack(records, [stream])
+    (events,) = [Events.from_bytes(row[3]) for row in rows_of(rows, "events")]
+    assert (events.earliest.tolist(), events.latest.tolist()) == ([41_000, 1_000], [50_000, 8_000])
+    assert events.shape is not None
+    shapes = [halves.histogram.shape_bytes, Histogram.from_buckets(own).shape_bytes]
+    assert events.shape.to_list() == shapes
+    (letter,) = dead_letters(rows)
+    assert letter.value == records[2].value

@@ -16,7 +16,8 @@ from correlation.resources.streams import Stream
 from correlation.resources.tokens import Tokens
 from correlation.resources.topics import Topics
 from spark_jobs.worker.envelope import unpack_records
-from spark_jobs.worker.packer import Packer
+from spark_jobs.worker.pack import pack_records
+from spark_jobs.worker.packing import Packing
 from tests.support.workload import SourceRecord, runs_of
 
 SLOT_KEYS = (11, 12, 13)
@@ -61,8 +62,8 @@ def _rows(request: pytest.FixtureRequest) -> list[dict[str, object]]:
     ]
     cut = request.param
     batches = (runs_of(records[low : low + cut]) for low in range(0, len(records), cut))
-    packer = Packer(Topics("p"), (KEYED, GRID, PLAIN), SLOT_KEYS, max_record_bytes=1_000)
-    return [row for batch in packer(batches) for row in batch.to_pylist()]
+    packing = Packing(Topics("p"), (KEYED, GRID, PLAIN), SLOT_KEYS, max_record_bytes=1_000)
+    return [row for batch in pack_records(packing, batches) for row in batch.to_pylist()]
 
 
 def blobs_of(rows: list[dict[str, object]], kind: str) -> Iterator[bytes]:

@@ -6,23 +6,15 @@ Spark also imports this module in processes that only describe the query, so its
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from correlation.resources.streams import Stream
 from correlation.resources.topics import Topics
 from spark_jobs.worker.positions import Positions
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from pyarrow import RecordBatch
-
-    from spark_jobs.worker.runs import Run
-
 
 @dataclass(frozen=True)
-class Packer:
-    """Converts Kafka records to packed rows (`PACKED_SCHEMA`).
+class Packing:
+    """How records are packed: see `spark_jobs.worker.pack`.
 
     Parameters
     ----------
@@ -47,9 +39,3 @@ class Packer:
     max_record_bytes: int
     written: tuple[Positions, ...] = ()
     refills: bool = False
-
-    def __call__(self, blocks: Iterable[Sequence[Run]]) -> Iterator[RecordBatch]:
-        """Pack the records of one task, given in blocks that fit the memory."""
-        from spark_jobs.worker.pack import pack  # noqa: PLC0415 - see the module
-
-        return pack(self, blocks)
