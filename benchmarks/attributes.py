@@ -24,6 +24,7 @@ from correlation.engine.progress import Progress
 from correlation.resources.records import Resource, stream_from_document
 from correlation.resources.topics import Topics
 from spark_jobs.worker.envelope import EVENTS
+from spark_jobs.worker.pack import pack_records
 from spark_jobs.worker.packing import Packing
 from spark_jobs.worker.runs import Columns, Run
 
