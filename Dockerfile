@@ -18,7 +18,6 @@ RUN mkdir --parents /usr/share/man/man1 \
 
 ENV PATH=/opt/coincide/bin:$PATH \
     PYTHONUNBUFFERED=1 \
-    COINCIDE_JARS=/opt/coincide/jars \
     NUMBA_CACHE_DIR=/var/cache/coincide/numba
 
 
@@ -40,12 +39,6 @@ RUN pip install --no-cache-dir --no-compile --no-deps . \
        sh -c 'for f; do touch --date="@$(cksum < "$f" | cut -d" " -f1)" "$f"; done' sh {} + \
     && python -m compileall -q "$packages/correlation" "$packages/kafka_client" \
        "$packages/coincide" "$packages/service" "$packages/spark_jobs" "$packages/cli"
-
-# `spark_jars` fetches the connector; its download cache is not part of the image. The home folder
-# lets Spark's workers start with compiled modules.
-RUN --mount=type=cache,target=/opt/coincide/jars/ivy \
-    python -c 'from cli.stack.jars import spark_jars; print(len(spark_jars()), "archives")' \
-    && python -m spark_jobs.driver.spark_home
 
 # Compiles the kernels for this type of processor; on other types the first batch compiles them.
 RUN python deploy/warm_up.py

@@ -44,7 +44,7 @@ $(INSTALLED): requirements/dev.txt pyproject.toml
 	$(BIN)/python -m pip install --no-deps -e .
 	@touch $@
 
-jars: setup ## fetch the Java archives of Spark and of the embedded broker
+jars: setup ## fetch the Java archives of the embedded broker
 	$(BIN)/coincide jars
 
 clients: ## fetch the packages of the example for kafkajs, if npm is installed
@@ -68,7 +68,6 @@ sbom: setup ## write a software bill of materials (CycloneDX) of the image's pac
 	@mkdir -p build
 	$(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible \
 	  --output-file build/sbom.json requirements/runtime.txt
-	$(BIN)/python -m deploy.sbom build/sbom.json
 
 check: static ## lint, types, import contracts and the fast tests
 	$(PARALLEL) -m "not ($(STACKED) or slow)"

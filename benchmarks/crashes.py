@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.report import Report
 from cli.errors import CliError
-from cli.stack.jars import spark_jars
 from tests.crash.faults import Moment, Victim, draw_fault
 from tests.crash.group import Run, run_group
 from tests.crash.judge import Verdict
@@ -66,7 +65,7 @@ def run_groups(
     patience_seconds
         Max time for a recovery.
     """
-    jars, found = spark_jars()[0].parent, []
+    found = []
     for begin in range(0, len(seeds), group):
         mine = seeds[begin : begin + group]
         where = folder / f"seeds-{mine[0]}-{mine[-1]}"
@@ -74,7 +73,7 @@ def run_groups(
         verdict = None
         try:
             faults = [draw_fault(it) for it in mine]
-            verdict = run_group(where, jars, faults, runs, _say, patience_seconds)
+            verdict = run_group(where, faults, runs, _say, patience_seconds)
         except (AssertionError, CliError) as error:
             _say(f"FAILED after {len(runs)} runs of seeds {mine[0]} to {mine[-1]}: {error}")
         else:

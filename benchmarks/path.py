@@ -6,6 +6,7 @@ the sum of driver, JVM and Python workers, without broker and producer.
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -32,7 +33,7 @@ from benchmarks.workload import (
     make_records,
     resources,
 )
-from cli.stack.jars import default_folder, home_of
+from cli.stack.jars import connector_jars
 from cli.stack.processes import ChildProcess
 from correlation.resources.records import Resource
 
@@ -110,10 +111,11 @@ def baseline_process(
     environment : mapping of str to str or None
         Further environment variables.
     """
+    jars = ",".join(map(str, connector_jars()))
     settings = {
         "COINCIDE_BOOTSTRAP": on.bootstrap,
         "COINCIDE_CHECKPOINT": str(on.folder / name),
-        "COINCIDE_JARS": str(home_of(default_folder(), "spark")),
+        "COINCIDE_SPARK_PROPERTIES": json.dumps({"spark.jars": jars}),
         "COINCIDE_MAX_EVENTS_PER_BATCH": str(batch),
     }
     command = [sys.executable, "-m", module, *arguments]

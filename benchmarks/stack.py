@@ -20,7 +20,6 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from cli.client.committed import read_committed
 from cli.settings import Settings as CliSettings
 from cli.stack.broker import EmbeddedBroker
-from cli.stack.jars import default_folder, home_of, spark_jars
 from cli.stack.processes import ChildProcess
 from correlation.resources.records import Resource
 from correlation.resources.topics import Topics
@@ -118,12 +117,10 @@ def bench() -> Iterator[Bench]:
 
 def job_process(on: Bench, **settings: object) -> ChildProcess:
     """Build the job as a child process, with settings by their names in spark_jobs.settings."""
-    spark_jars()
     environment = {
         "COINCIDE_BOOTSTRAP": on.bootstrap,
         "COINCIDE_PREFIX": on.topics.prefix,
         "COINCIDE_CHECKPOINT": str(on.folder / "checkpoint"),
-        "COINCIDE_JARS": str(home_of(default_folder(), "spark")),
     }
     environment |= {f"COINCIDE_{name.upper()}": str(value) for name, value in settings.items()}
     command = [sys.executable, "-m", "spark_jobs.main"]

@@ -167,25 +167,20 @@ def serve() -> None:
 @app.command()
 def job() -> None:
     """Run the streaming job (Spark) in the foreground; SIGTERM stops it between two batches."""
-    from cli.stack.jars import default_folder, home_of, spark_jars
     from cli.stack.java import find_java
     from spark_jobs.main import main as run_job
 
     find_java()
-    folder = default_folder()
-    spark_jars(folder)
-    # The job expects the folder that directly contains the connector's jars.
-    os.environ["COINCIDE_JARS"] = str(home_of(folder, "spark"))
     raise typer.Exit(run_job())
 
 
 @app.command()
 def jars() -> None:
-    """Fetch missing Java archives of Spark and of the embedded broker."""
-    from cli.stack.jars import broker_jars, default_folder, spark_jars
+    """Fetch missing Java archives of the embedded broker."""
+    from cli.stack.jars import broker_jars, default_folder
 
     folder = default_folder()
-    found = len(spark_jars(folder)) + len(broker_jars(folder))
+    found = len(broker_jars(folder))
     Console().print(f"{counted(found, 'archive')} in {folder}", highlight=False, soft_wrap=True)
 
 

@@ -22,10 +22,6 @@ class RebuildError(SparkJobError):
     """The state cannot be rebuilt from Kafka: records of buffered events are missing."""
 
 
-class JarsMismatchError(SparkJobError):
-    """A Java archive is missing, or its hash differs from the pinned hash."""
-
-
 class StaleCheckpointError(SparkJobError):
     """The checkpoint is older than the output in Kafka; the sink would drop its new alarms.
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BeforeValidator, Field, NonNegativeInt
 from pydantic_settings import NoDecode
 
 from correlation.limits import SLOTS_LIMIT
-from kafka_client.java_security import java_security, untranslated
 from kafka_client.secret_files import MAYBE_SECRET
 from kafka_client.secrets import Secrets
 from kafka_client.settings import (
@@ -26,12 +24,10 @@ from kafka_client.settings import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pydantic import ValidationInfo
 
 # Many modules import `Properties`, the type of librdkafka properties, from here.
 __all__ = ["Properties", "Settings"]
 
-_PROTOCOL = "security.protocol"
 # The syntax of Java's -Xmx. Spark checks the other sizes, which have more notations.
 _HEAP = re.compile(r"[1-9]\d*[kmgtKMGT]?")
 
@@ -49,19 +45,6 @@ def _spark_properties(value: object) -> dict[str, str]:
         raise wrong_setting(
             "spark.driver.memory: must be a whole number with the unit k, m, g or t; "
             'write, for example, "4g"'
-        )
-    return found
-
-
-def _spark_kafka_properties(value: object, info: ValidationInfo) -> dict[str, str]:
-    """Parse the properties of Spark's Kafka source; their values are checked in the session."""
-    found = string_properties(value, '{"security.protocol": "SSL"}')
-    # Missing if these properties are not valid, which has an error of its own.
-    others = untranslated(info.data.get("kafka_properties", {}))
-    if others and _PROTOCOL not in found:
-        raise wrong_setting(
-            f"{_PROTOCOL}: is missing; {', '.join(others)} of COINCIDE_KAFKA_PROPERTIES cannot be "
-            "translated for the Java client: set all its security properties here"
         )
     return found
 
@@ -167,20 +150,6 @@ class Settings(ClientSettings):
     spark_master: Annotated[
         str, Field(description="Spark master; used if spark-submit does not set one.")
     ] = "local[*]"
-    spark_kafka_properties: Annotated[
-        dict[str, str],
-        NoDecode,
-        BeforeValidator(_spark_kafka_properties),
-        MAYBE_SECRET,
-    ] = Field(
-        default_factory=dict,
-        # Compared with the security of `kafka_properties`.
-        validate_default=True,
-        repr=False,
-        description="Further Kafka properties of Spark's source, as a JSON object with the names "
-        "of the Java client. With security.protocol, they replace the security settings of "
-        "KAFKA_PROPERTIES.",
-    )
     spark_properties: Annotated[
         dict[str, str],
         NoDecode,
@@ -191,13 +160,6 @@ class Settings(ClientSettings):
         repr=False,
         description="Further Spark properties, as a JSON object; they override other values.",
     )
-    jars: Annotated[
-        Path | None,
-        Field(
-            description="Folder with the jars of Spark's Kafka connector; not set: spark-submit "
-            "loads them with --packages or --jars."
-        ),
-    ] = None
     umask: Annotated[
         Umask,
         Field(
@@ -212,18 +174,6 @@ class Settings(ClientSettings):
         return self.client_properties("coincide-job")
 
     @property
-    def source_properties(self) -> dict[str, str]:
-        """Properties of the Kafka client of Spark's source.
-
-        The security of `kafka_properties` is translated, unless `spark_kafka_properties` has its
-        own.
-        """
-        given = self.spark_kafka_properties
-        if _PROTOCOL in given:
-            return given
-        return java_security(self.kafka_properties) | given
-
-    @property
     def secrets(self) -> Secrets:
         """Values that the job must not write to logs or topics."""
-        return Secrets(self.kafka_properties, self.source_properties, self.spark_properties)
+        return Secrets(self.kafka_properties, self.spark_properties)

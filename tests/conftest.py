@@ -18,7 +18,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from cli.stack.broker import EmbeddedBroker, answers
-from cli.stack.jars import spark_jars
 from tests.support.kernel_cache import share_kernels
 
 if TYPE_CHECKING:
@@ -84,12 +83,6 @@ def own_broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
 def topic_prefix() -> str:
     """Return a prefix of topic names that no other test uses."""
     return f"t{uuid.uuid4().hex[:10]}"
-
-
-@pytest.fixture(scope="session")
-def spark_jar_paths() -> list[Path]:
-    """Return the jars of a Spark session that reads and writes Kafka."""
-    return spark_jars()
 
 
 def _docker_engine_answers() -> bool:

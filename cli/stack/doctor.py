@@ -16,7 +16,7 @@ from rich.table import Table
 from cli.client.rest import ServiceClient
 from cli.errors import CliError
 from cli.stack.broker import HOST, answers
-from cli.stack.jars import Configuration, home_of, present, verified_jars
+from cli.stack.jars import home_of, present, verified_jars
 from cli.stack.java import find_java
 from kafka_client.connection import explain_silence
 
@@ -73,7 +73,7 @@ def examine(settings: Settings) -> list[Check]:
         _python(),
         _java(),
         *_packages(),
-        *(_jars(settings, name) for name in ("spark", "broker")),
+        _jars(settings),
         *_addresses(settings),
     ]
 
@@ -147,17 +147,17 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def _jars(settings: Settings, name: Configuration) -> Check:
+def _jars(settings: Settings) -> Check:
     folder = settings.jars.absolute()
-    title = f"Java archives, {name}"
-    if not present(folder, name):
+    title = "Java archives of the broker"
+    if not present(folder, "broker"):
         found = f"not in {folder} (COINCIDE_JARS); run: coincide jars"
         return Check(title, ok=False, essential=False, found=found)
     try:
-        verified_jars(folder, name)
+        verified_jars(folder, "broker")
     except CliError as error:
         return Check(title, ok=False, essential=True, found=str(error))
-    return Check(title, ok=True, essential=False, found=str(home_of(folder, name)))
+    return Check(title, ok=True, essential=False, found=str(home_of(folder, "broker")))
 
 
 def _addresses(settings: Settings) -> Iterator[Check]:

@@ -1,19 +1,18 @@
-"""Fetch the Java archives that Spark and the embedded broker need, once.
+"""Fetch the Java archives of the embedded broker, once.
 
 They are described by ``ivy.xml`` beside this file and resolved by the Ivy in pyspark's ``jars``
 folder: no other build tool is needed. The folder of jars contains::
 
-    spark/          the Kafka connector of Spark and its dependencies that pyspark does not have,
-                    and a home folder of Spark (``spark_jobs.driver.spark_home``)
     broker/         Apache Kafka
+    connector/      Spark's own Kafka connector, with which the benchmarks compare the job
     ivy/            Ivy's cache
 
-A folder that a site provides may also contain the jars of ``spark`` directly, without a subfolder.
-Each jar is compared with its pinned SHA-256 after it was fetched and at every use, whatever its
-origin; only pinned jars get on a class path. A folder that this module filled has a marker with the
-descriptor's hash, and is used while that hash is the same. A folder without the marker is provided
-by the site (air-gapped) and never changed. An interrupted download leaves no partial result: jars
-are collected in a temporary folder, which is renamed at the end.
+A folder that a site provides may also contain the jars directly, without a subfolder. Each jar is
+compared with its pinned SHA-256 after it was fetched and at every use, whatever its origin; only
+pinned jars get on a class path. A folder that this module filled has a marker with the descriptor's
+hash, and is used while that hash is the same. A folder without the marker is provided by the site
+(air-gapped) and never changed. An interrupted download leaves no partial result: jars are collected
+in a temporary folder, which is renamed at the end.
 """
 
 from __future__ import annotations
@@ -34,25 +33,26 @@ from rich.status import Status
 from cli.errors import JarsError
 from cli.settings import Settings
 from cli.stack.java import find_java
-from spark_jobs.driver.jars import CONNECTOR, MARKER, pinned, sha256, verified
-from spark_jobs.errors import JarsMismatchError
+from cli.stack.pins import pinned, sha256, verified
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-Configuration = Literal["spark", "broker"]
+Configuration = Literal["broker", "connector"]
 
 _DESCRIPTOR = Path(__file__).with_name("ivy.xml")
 # One archive of each configuration; a folder of jars without it is not complete.
 _ESSENTIAL: Mapping[Configuration, str] = {
-    "spark": "spark-sql-kafka-*.jar",
     "broker": "kafka-server-[0-9]*.jar",
+    "connector": "spark-sql-kafka-*.jar",
 }
 # Names and hashes of the jars.
 _PINS: Mapping[Configuration, Path] = {
-    "spark": CONNECTOR,
     "broker": Path(__file__).with_name("jars.sha256"),
+    "connector": Path(__file__).with_name("connector.sha256"),
 }
+# File in a folder of archives that this module has filled. Other folders belong to the site.
+MARKER = ".complete"
 _SHOWN_LINES = 12
 
 
@@ -61,8 +61,8 @@ def default_folder() -> Path:
     return Settings().jars.absolute()
 
 
-def spark_jars(folder: Path | None = None) -> list[Path]:
-    """Return the jars of a Spark session that reads and writes Kafka; fetch missing jars.
+def broker_jars(folder: Path | None = None) -> list[Path]:
+    """Return the jars of the embedded broker; fetch missing jars.
 
     Parameters
     ----------
@@ -76,12 +76,12 @@ def spark_jars(folder: Path | None = None) -> list[Path]:
     MissingJavaError
         Jars must be fetched, and the Java runtime is missing.
     """
-    return _jars(folder or default_folder(), "spark")
-
-
-def broker_jars(folder: Path | None = None) -> list[Path]:
-    """Return the jars of the embedded broker; fetch missing jars. Errors as in ``spark_jars``."""
     return _jars(folder or default_folder(), "broker")
+
+
+def connector_jars(folder: Path | None = None) -> list[Path]:
+    """Return the jars of Spark's own Kafka connector; fetch missing jars, as ``broker_jars``."""
+    return _jars(folder or default_folder(), "connector")
 
 
 def present(folder: Path, configuration: Configuration) -> bool:
@@ -113,15 +113,7 @@ def _jars(folder: Path, configuration: Configuration) -> list[Path]:
 
 def verified_jars(folder: Path, configuration: Configuration) -> list[Path]:
     """Return a configuration's jars; raise JarsError unless they match their pinned hashes."""
-    return _verified(home_of(folder, configuration), configuration)
-
-
-def _verified(home: Path, configuration: Configuration) -> list[Path]:
-    """Return the pinned jars of a folder; raise JarsError if a jar is missing or differs."""
-    try:
-        return verified(home, _PINS[configuration])
-    except JarsMismatchError as error:
-        raise JarsError(str(error)) from error
+    return verified(home_of(folder, configuration), _PINS[configuration])
 
 
 def pin() -> None:
@@ -147,7 +139,7 @@ def _fetch(folder: Path, configuration: Configuration) -> None:
     with tempfile.TemporaryDirectory(dir=folder, prefix=f".{configuration}-") as work:
         fetched = Path(work) / "new"
         _resolve(folder, configuration, fetched)
-        _verified(fetched, configuration)
+        verified(fetched, _PINS[configuration])
         for path in fetched.glob("*.jar"):
             if path.name not in pinned(_PINS[configuration]):
                 raise JarsError(

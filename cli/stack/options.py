@@ -22,8 +22,6 @@ class StackOptions:
         Address of an external broker; None: the embedded broker is started.
     broker_port, service_port
         Ports to listen on; 0: a free port.
-    jars
-        Folder of the Java archives; None: that of the settings.
     environment
         Environment variables of service and job in addition to those of this process.
     """
@@ -32,5 +30,4 @@ class StackOptions:
     bootstrap: str | None = None
     broker_port: int = 9092
     service_port: int = 8080
-    jars: Path | None = None
     environment: Mapping[str, str] = field(default_factory=dict)

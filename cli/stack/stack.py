@@ -13,7 +13,7 @@ from cli.client.rest import ServiceClient
 from cli.errors import BrokerError, ServiceError, UsageError
 from cli.settings import Settings
 from cli.stack.broker import EmbeddedBroker, answers, free_port
-from cli.stack.jars import broker_jars, spark_jars
+from cli.stack.jars import broker_jars
 from cli.stack.java import find_java
 from cli.stack.options import StackOptions
 from cli.stack.ports import check_ports
@@ -113,7 +113,6 @@ class LocalStack:
             self._broker = EmbeddedBroker(
                 data=self.data / "broker",
                 port=options.broker_port or free_port(),
-                jars=options.jars,
             )
         self.bootstrap = options.bootstrap or (self._broker.bootstrap if self._broker else "")
         self._service_port = options.service_port or free_port()
@@ -144,9 +143,8 @@ class LocalStack:
             message has the end of its log.
         """
         find_java()
-        spark_jars(self._options.jars)
         if self._broker:
-            broker_jars(self._options.jars)
+            broker_jars()
         with self._step(f"broker at {self.bootstrap}"):
             self._start_broker()
         with self._step(f"service at {self.url}"), ServiceClient.of(self.settings) as client:
@@ -232,8 +230,6 @@ class LocalStack:
             "COINCIDE_CHECKPOINT": str(self.data / self._checkpoint_name()),
             **self._options.environment,
         }
-        if self._options.jars:
-            environment["COINCIDE_JARS"] = str(self._options.jars)
         return ChildProcess(
             name,
             [sys.executable, "-m", "cli.main", command],

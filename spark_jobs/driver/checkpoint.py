@@ -220,7 +220,7 @@ class Checkpoint:
 
 
 def parse_offsets(*texts: str | None) -> dict[Place, int]:
-    """Parse the offsets of Spark's Kafka sources: JSON objects, topic → partition → offset.
+    """Parse the offsets of the query's source: a JSON object, topic → partition → offset.
 
     A source that has not read anything yet has an empty string, null or a dash.
     """

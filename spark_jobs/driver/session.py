@@ -16,10 +16,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from kafka_client.secrets import SENSITIVE_NAMES
-from spark_jobs.driver.jars import CONNECTOR, verified
 from spark_jobs.driver.properties_file import submitted
 from spark_jobs.driver.scratch import ScratchFolder, temporary_files_in
-from spark_jobs.driver.spark_home import spark_home
+from spark_jobs.driver.spark_home import make_spark_home
 from spark_jobs.errors import SettingError
 
 if TYPE_CHECKING:
@@ -85,9 +84,6 @@ def session_properties(settings: Settings) -> dict[str, str]:
     }
     if is_local(settings.checkpoint):
         properties["spark.sql.streaming.checkpointFileManagerClass"] = _LOCAL_CHECKPOINTS
-    if settings.jars is not None:
-        jars = verified(_folder_of_jars(settings.jars), CONNECTOR)
-        properties["spark.jars"] = ",".join(map(str, jars))
     return properties | settings.spark_properties
 
 
@@ -103,22 +99,13 @@ def _one_process(scratch: Path) -> dict[str, str]:
     }
 
 
-def _folder_of_jars(given: Path) -> Path:
-    """Return the folder of Spark's jars; that of the command line holds the broker's, too."""
-    ours = given / "spark"
-    return ours if ours.is_dir() else given
-
-
 @contextmanager
-def _fast_home(settings: Settings) -> Iterator[None]:
+def _fast_home(scratch: Path) -> Iterator[None]:
     """Let Java start with a home folder without archives of Python, unless another is given."""
-    home = None
-    if settings.jars is not None and _HOME not in os.environ:
-        home = spark_home(_folder_of_jars(settings.jars))
-    if home is None:
+    if _HOME in os.environ:
         yield
         return
-    os.environ[_HOME] = str(home)
+    os.environ[_HOME] = str(make_spark_home(scratch))
     try:
         yield
     finally:
@@ -201,7 +188,7 @@ def open_session(settings: Settings) -> SparkSession:
             # Spark resolves its host name before it reads properties; some hosts cannot resolve it.
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
             ours |= {**_LOOPBACK, **_one_process(scratch)}
-            starting.enter_context(_fast_home(settings))
+            starting.enter_context(_fast_home(scratch))
         properties = ours | properties
         starting.enter_context(submitted(properties, scratch))
         # Java writes its port to a file in a temporary folder, which would remain after a kill.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from itertools import groupby
+from operator import methodcaller
 from typing import TYPE_CHECKING, cast
 
 from confluent_kafka import KafkaError, TopicPartition
@@ -40,13 +41,8 @@ _CLIENT: dict[str, str | int] = {
     "fetch_wait_max_ms": 5,
 }
 _NO_OFFSET = KafkaError._AUTO_OFFSET_RESET  # noqa: SLF001 - librdkafka's own codes carry the underscore
-_NO_TOPIC = frozenset(
-    {
-        KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - as above
-        KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 - as above
-    }
-)
+# A plain call would pass over an exception that librdkafka's client has set.
+_read_headers = methodcaller("headers")
 
 
 class RangeReader:
@@ -83,7 +79,8 @@ class RangeReader:
         Raises
         ------
         KafkaException
-            A partition cannot be read, or no record arrives in time.
+            A partition cannot be read, or no record arrives in time: librdkafka waits for a topic
+            that was deleted.
         """
         self._skips_missing = skips_missing
         self._block = {}
@@ -165,9 +162,7 @@ class RangeReader:
         """Handle the end of a partition, and missing records."""
         error = message.error()
         code = None if error is None else error.code()
-        if self._skips_missing and code in _NO_TOPIC:
-            self._waiting.pop(place, None)
-        elif self._skips_missing and code == _NO_OFFSET:
+        if self._skips_missing and code == _NO_OFFSET:
             self._skip(place)
         elif not is_record(message, self._consumer.user):
             found = self._waiting.get(place)
@@ -191,8 +186,8 @@ class RangeReader:
 def _headers_of(message: Message) -> Headers | None:
     """Return the headers of a record; none if their names are not UTF-8."""
     try:
-        return cast("Headers | None", message.headers())
-    except (SystemError, UnicodeDecodeError):
+        return cast("Headers | None", _read_headers(message))
+    except SystemError:
         return None
 
 

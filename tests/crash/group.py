@@ -295,7 +295,6 @@ def _is_java(pid: int) -> bool:
 
 def run_group(
     folder: Path,
-    jars: Path,
     faults: Sequence[Fault],
     runs: list[Run],
     say: Callable[[str], None] = lambda _: None,
@@ -307,8 +306,6 @@ def run_group(
     ----------
     folder
         Folder of data, checkpoint and logs.
-    jars
-        Folder of the jars of Spark's Kafka connector.
     faults
         The faults, in order.
     runs
@@ -323,7 +320,7 @@ def run_group(
     NotRecoveredError
         The installation does not recover from a fault.
     """
-    with Installation(folder, jars, faults[0].seed, patience_seconds) as on:
+    with Installation(folder, faults[0].seed, patience_seconds) as on:
         group = Group(on)
         group.prepare()
         for fault in faults:

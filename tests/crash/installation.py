@@ -52,17 +52,13 @@ class Installation:
     ----------
     folder
         Folder of data, checkpoint and logs.
-    jars
-        Folder of the jars of Spark's Kafka connector.
     seed
         Seed of the events.
     patience_seconds
         Max time for a recovery.
     """
 
-    def __init__(
-        self, folder: Path, jars: Path, seed: int, patience_seconds: float = PATIENCE_SECONDS
-    ) -> None:
+    def __init__(self, folder: Path, seed: int, patience_seconds: float = PATIENCE_SECONDS) -> None:
         inner, controller, port = free_port(), free_port(), free_port()
         self.proxy = Proxy(inner)
         plain, proxied = f"PLAINTEXT://{HOST}:{port}", "PROXIED://" + HOST
@@ -74,7 +70,7 @@ class Installation:
             "controller.quorum.voters": f"1@{HOST}:{controller}",
         }
         self.broker = EmbeddedBroker(folder / "broker", port, properties=listeners)
-        self.folder, self._jars, self._seed = folder, jars, seed
+        self.folder, self._seed = folder, seed
         self._patience_seconds = patience_seconds
         # Jobs that a supervisor has started, after the first.
         self.restarts = 0
@@ -97,9 +93,7 @@ class Installation:
             self.client = opened.enter_context(ServiceClient(url, PATIENCE_SECONDS))
             self.service.wait_until(self.client.ready, PATIENCE_SECONDS)
             proxied = {"COINCIDE_BOOTSTRAP": f"{HOST}:{self.proxy.port}"}
-            self.job = JobUnderTest(
-                bootstrap, PREFIX, self._jars, self.folder, proxied, has_topics=True
-            )
+            self.job = JobUnderTest(bootstrap, PREFIX, self.folder, proxied, has_topics=True)
             opened.callback(self._end_job)
             self.load = Load(bootstrap, PREFIX, self._seed)
             opened.callback(self.load.end)

@@ -8,7 +8,6 @@ import threading
 import time
 import uuid
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -129,15 +128,13 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
 def load(
     cluster: SparkCluster,
     kafka_bootstrap: str,
-    spark_jar_paths: list[Path],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Load]:
     """Return the load of a running job with a condition on pairs and a list over a grid."""
     folder = tmp_path_factory.mktemp("job")
-    jars = spark_jar_paths[0].parent
     # A batch that hangs is reported after three seconds.
     settings = {"COINCIDE_HEARTBEAT_SECONDS": "0.1"}
-    job = ClusterJob(kafka_bootstrap, PREFIX, jars, folder, settings, cluster=cluster)
+    job = ClusterJob(kafka_bootstrap, PREFIX, folder, settings, cluster=cluster)
     for name in "ab":
         job.add_stream(Stream(name, f"{PREFIX}-{name}", MAX_UNCERTAINTY_US, MAX_DELAY_US))
     sets = make_tag_streams(keyed=False, groups=2)["left"]
@@ -172,7 +169,7 @@ def test_results_are_exact_across_a_restart(load: Load) -> None:
     load.check()
 
 
-def test_all_executors_evaluate_slots_with_the_jars_and_variables_of_the_command(
+def test_all_executors_evaluate_slots_with_the_variables_of_the_command(
     cluster: SparkCluster, load: Load
 ) -> None:
     job = load.job
@@ -183,9 +180,6 @@ def test_all_executors_evaluate_slots_with_the_jars_and_variables_of_the_command
         found = map(variables, slot_workers(cluster.python_workers(number)))
         # A process that has ended has no variables.
         assert {it["NUMBA_CACHE_DIR"] for it in found if it} == {cluster.kernels}
-        folder = Path(f"/proc/{cluster.executor(number)}/cwd").resolve()
-        assert folder.is_relative_to(cluster.work_folder(number))
-        assert {it.name for it in job.jars.glob("*.jar")} <= {it.name for it in folder.iterdir()}
     assert not cluster.unused_kernels.exists()
 
 

@@ -108,9 +108,7 @@ class Stack(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def stack(
-    kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Stack]:
+def stack(kafka_bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     folder = tmp_path_factory.mktemp("console")
     prefix = f"console{uuid.uuid4().hex[:10]}"
     # The setting that the service asks for on the topics of live streams.
@@ -124,9 +122,7 @@ def stack(
         httpx.Client(base_url=url, timeout=PATIENCE_SECONDS) as client,
         chromium() as browser,
     ):
-        job = JobUnderTest(
-            kafka_bootstrap, prefix, spark_jar_paths[0].parent, folder, has_topics=True
-        )
+        job = JobUnderTest(kafka_bootstrap, prefix, folder, has_topics=True)
         for kind, documents in (("streams", STREAMS), ("conditions", CONDITIONS)):
             for name, document in documents.items():
                 more = {"topic": f"{prefix}-{name}"} if kind == "streams" else {}

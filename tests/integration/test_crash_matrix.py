@@ -21,13 +21,11 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 SEEDS = (0, 7, 8, 9, 10, 11)
 
 
-def test_every_result_is_written_once_whichever_process_crashes(
-    spark_jar_paths: list[Path], tmp_path: Path
-) -> None:
+def test_every_result_is_written_once_whichever_process_crashes(tmp_path: Path) -> None:
     faults = [draw_fault(seed) for seed in SEEDS]
     assert {it.victim for it in faults} == set(Victim)
     runs: list[Run] = []
-    verdict = run_group(tmp_path, spark_jar_paths[0].parent, faults, runs)
+    verdict = run_group(tmp_path, faults, runs)
     assert len(runs) == len(faults)
     assert min(verdict.expected[name] for name in ("near", "best", "query", "merged")) > 10
     assert verdict.missing == []

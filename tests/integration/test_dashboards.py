@@ -227,11 +227,9 @@ def send_round(job: JobUnderTest, number: int) -> None:
         produce(job.bootstrap, f"{job.prefix}-{stream}", records)
 
 
-def test_every_panel_and_rule_has_a_value(
-    kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path: Path
-) -> None:
+def test_every_panel_and_rule_has_a_value(kafka_bootstrap: str, tmp_path: Path) -> None:
     prefix = f"boards{uuid.uuid4().hex[:10]}"
-    job = JobUnderTest(kafka_bootstrap, prefix, spark_jar_paths[0].parent, tmp_path)
+    job = JobUnderTest(kafka_bootstrap, prefix, tmp_path)
     create_topics(kafka_bootstrap, {f"{prefix}-{name}": 1 for name in STREAMS})
     with (
         running_service(kafka_bootstrap, prefix, tmp_path) as url,

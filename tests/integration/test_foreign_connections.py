@@ -23,10 +23,10 @@ MAX_UNCERTAINTY_US = 20_000
 
 
 def test_job_goes_on_when_foreign_clients_connect_to_its_ports(
-    kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path: Path
+    kafka_bootstrap: str, tmp_path: Path
 ) -> None:
     prefix = f"knock{uuid.uuid4().hex[:10]}"
-    job = JobUnderTest(kafka_bootstrap, prefix, spark_jar_paths[0].parent, tmp_path)
+    job = JobUnderTest(kafka_bootstrap, prefix, tmp_path)
     for name in "ab":
         job.add_stream(
             Stream(name, f"{prefix}-{name}", MAX_UNCERTAINTY_US, MAX_DELAY_US, clock="replay")

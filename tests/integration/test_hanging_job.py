@@ -33,11 +33,11 @@ STALLED_US = 3_000_000
 
 
 @pytest.fixture
-def job(kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path: Path) -> JobUnderTest:
+def job(kafka_bootstrap: str, tmp_path: Path) -> JobUnderTest:
     """Return a running job with two streams, a condition, and no unread records."""
     prefix = f"hang{uuid.uuid4().hex[:10]}"
     settings = {"COINCIDE_HEARTBEAT_SECONDS": "0.1"}
-    job = JobUnderTest(kafka_bootstrap, prefix, spark_jar_paths[0].parent, tmp_path, settings)
+    job = JobUnderTest(kafka_bootstrap, prefix, tmp_path, settings)
     for name in "ab":
         job.add_stream(Stream(name, f"{prefix}-{name}", MAX_UNCERTAINTY_US, MAX_DELAY_US))
     job.register(NEAR.resource)

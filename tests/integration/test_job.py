@@ -37,20 +37,18 @@ def stream(name: str) -> Stream:
 
 
 @pytest.fixture(scope="module")
-def job(
-    kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[JobUnderTest]:
+def job(kafka_bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JobUnderTest]:
     """Return one running job with two streams and a condition, for all tests of this file."""
     folder = tmp_path_factory.mktemp("job")
     scratch = folder / "a scratch"
     scratch.mkdir()
     secrets = {
         "SPARK_PROPERTIES": "spark.hadoop.example.secret",
-        "SPARK_KAFKA_PROPERTIES": "ssl.key.password",
+        "KAFKA_PROPERTIES": "ssl.key.password",
     }
     settings = {f"COINCIDE_{name}": json.dumps({key: SECRET}) for name, key in secrets.items()}
     settings |= {"TMPDIR": str(scratch)}
-    job = JobUnderTest(kafka_bootstrap, PREFIX, spark_jar_paths[0].parent, folder, settings)
+    job = JobUnderTest(kafka_bootstrap, PREFIX, folder, settings)
     job.add_stream(stream("a"))
     job.add_stream(stream("b"))
     job.register(NEAR.resource)

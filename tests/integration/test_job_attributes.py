@@ -76,15 +76,11 @@ def report(name: str, seen_us: int) -> dict[str, Any]:
 @pytest.fixture(name="job")
 def _job(
     kafka_bootstrap: str,
-    spark_jar_paths: list[Path],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[JobUnderTest]:
     monkeypatch.setenv("PYTHONPATH", str(TOY_FOLDER))
-    jars = spark_jar_paths[0].parent
-    job = JobUnderTest(
-        kafka_bootstrap, PREFIX, jars, tmp_path, channels=TOY_CHANNELS, kinds=TOY_KINDS
-    )
+    job = JobUnderTest(kafka_bootstrap, PREFIX, tmp_path, channels=TOY_CHANNELS, kinds=TOY_KINDS)
     job.add_stream(SMOKE, partitions=1)
     job.register(stream_resource(REPORT), stream_resource(REPAIR))
     pairs = {

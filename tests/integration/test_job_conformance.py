@@ -39,7 +39,6 @@ from tests.support.slots import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
@@ -114,14 +113,12 @@ def _value(arrival: Arrival) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def alarms_of(
-    kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path_factory: pytest.TempPathFactory
-) -> Alarms:
+def alarms_of(kafka_bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Alarms:
     """Run one job for all kinds; give the alarms of each condition."""
     prefix = f"conf{uuid.uuid4().hex[:10]}"
     settings = {"COINCIDE_MAX_EVENTS_PER_BATCH": "250"}
     folder = tmp_path_factory.mktemp("conformance")
-    job = JobUnderTest(kafka_bootstrap, prefix, spark_jar_paths[0].parent, folder, settings)
+    job = JobUnderTest(kafka_bootstrap, prefix, folder, settings)
     documents: dict[str, dict[str, object]] = {}
     for case in CASES.values():
         documents |= case.conditions()

@@ -20,7 +20,6 @@ from tests.support.patience import MAX_DELAY_US
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
@@ -47,12 +46,10 @@ CONDITIONS = {
 
 
 @pytest.fixture(scope="module")
-def job(
-    kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[JobUnderTest]:
+def job(kafka_bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JobUnderTest]:
     """Return a running job with streams of attributes and conditions with filters."""
     folder = tmp_path_factory.mktemp("job")
-    job = JobUnderTest(kafka_bootstrap, PREFIX, spark_jar_paths[0].parent, folder)
+    job = JobUnderTest(kafka_bootstrap, PREFIX, folder)
     for stream in STREAMS.values():
         job.add_stream(stream, partitions=1)
     job.register(*(Resource("condition", name, 1, 0, it) for name, it in CONDITIONS.items()))

@@ -20,7 +20,6 @@ from tests.support.patience import MAX_DELAY_US
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
     from typing import Any
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
@@ -54,12 +53,10 @@ def histogram(shift_us: int, buckets: list[list[float]] = OWN) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def job(
-    kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[JobUnderTest]:
+def job(kafka_bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JobUnderTest]:
     """Return a running job with a stream of shapes, for all tests of this file."""
     folder = tmp_path_factory.mktemp("job")
-    job = JobUnderTest(kafka_bootstrap, PREFIX, spark_jar_paths[0].parent, folder)
+    job = JobUnderTest(kafka_bootstrap, PREFIX, folder)
     # The job needs only the stream; other records do not matter.
     job.register(Resource("template", "halves", 1, 0, {"buckets": HALVES.histogram.to_buckets()}))
     job.add_stream(SHAPED)

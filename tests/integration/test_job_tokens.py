@@ -48,15 +48,11 @@ SHOW = {
 @pytest.fixture(name="job")
 def _job(
     kafka_bootstrap: str,
-    spark_jar_paths: list[Path],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[JobUnderTest]:
     monkeypatch.setenv("PYTHONPATH", str(TOY_FOLDER))
-    jars = spark_jar_paths[0].parent
-    job = JobUnderTest(
-        kafka_bootstrap, PREFIX, jars, tmp_path, channels=TOY_CHANNELS, kinds=TOY_KINDS
-    )
+    job = JobUnderTest(kafka_bootstrap, PREFIX, tmp_path, channels=TOY_CHANNELS, kinds=TOY_KINDS)
     job.add_stream(LOG, partitions=1)
     job.register(Resource("condition", "show", 1, 0, SHOW))
     try:

@@ -26,7 +26,6 @@ from tests.support.workload import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from correlation.resources.records import Resource
     from tests.support.kafka import Received
@@ -68,13 +67,11 @@ def live_events(streams: str, count: int, seed: int, max_uncertainty_us: int) ->
 
 
 @pytest.fixture(scope="module")
-def job(
-    kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[JobUnderTest]:
+def job(kafka_bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JobUnderTest]:
     """Return a job that reads few events at once; it is started by the first test."""
     folder = tmp_path_factory.mktemp("job")
     settings = {"COINCIDE_MAX_EVENTS_PER_BATCH": str(BATCH_LIMIT)}
-    job = JobUnderTest(kafka_bootstrap, PREFIX, spark_jar_paths[0].parent, folder, settings)
+    job = JobUnderTest(kafka_bootstrap, PREFIX, folder, settings)
     job.add_stream(stream("a"))
     job.add_stream(stream("b"))
     try:

@@ -105,12 +105,12 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
 
 @pytest.fixture(scope="module")
 def stack(
-    broker: SecuredBroker, spark_jar_paths: list[Path], tmp_path_factory: pytest.TempPathFactory
+    broker: SecuredBroker, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SecuredStack]:
     """Return service, job and commands; service and job run."""
     folder = tmp_path_factory.mktemp("stack")
     (folder / "resources.yaml").write_text(RESOURCES)
-    stack = SecuredStack(broker, USERS, PREFIX, spark_jar_paths[0].parent, folder)
+    stack = SecuredStack(broker, USERS, PREFIX, folder)
     try:
         stack.start_service()
         stack.run("apply", "-f", str(folder / "resources.yaml"))
@@ -162,33 +162,13 @@ def test_dead_letters_replay_and_checks_have_their_rights(
     assert checks["service"]["ok"]
 
 
-def test_killed_job_continues_after_a_wrong_password(
+def test_killed_job_and_service_continue(
     stack: SecuredStack, broker: SecuredBroker, events: Events
 ) -> None:
     stack.job.kill()
     stack.service.kill()
     stack.start_service()
     events.send()
-    module = "org.apache.kafka.common.security.scram.ScramLoginModule"
-    java = {
-        "security.protocol": "SASL_SSL",
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": str(broker.authority),
-        "sasl.mechanism": "SCRAM-SHA-256",
-        "sasl.jaas.config": f'{module} required username="job" password="{PLANTED}wrong-java";',
-    }
-    wrong = stack.make_job(
-        COINCIDE_SPARK_KAFKA_PROPERTIES_FILE=stack.secret("java", json.dumps(java)),
-        COINCIDE_MAX_FAILURES="1",
-    )
-    wrong.start()
-    wait_until(lambda: not wrong.running)
-    assert wrong.exit_code == 1, wrong.log_end()
-    with stack.client() as client:
-        wait_until(lambda: client.get("/v1/job")["state"] == "failed")
-        exception = client.get("/v1/job")["exception"]
-    assert "authentication" in exception.lower()
-    assert PLANTED not in exception
     stack.start_job()
     for condition, topic in ((NEAR, f"{PREFIX}.alarms"), (OUT, f"{PREFIX}-out")):
         expected = events.alarms(condition)

@@ -54,11 +54,11 @@ class Load:
 
 
 def test_every_pair_is_written_once_when_the_job_is_killed_at_random_moments(
-    kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path: Path
+    kafka_bootstrap: str, tmp_path: Path
 ) -> None:
     chance = random.Random(SEED)  # noqa: S311 - no secret
     prefix = f"kill{uuid.uuid4().hex[:10]}"
-    job = JobUnderTest(kafka_bootstrap, prefix, spark_jar_paths[0].parent, tmp_path)
+    job = JobUnderTest(kafka_bootstrap, prefix, tmp_path)
 
     def stream(name: str) -> Stream:
         return Stream(

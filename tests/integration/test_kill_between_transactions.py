@@ -94,11 +94,11 @@ def list_at(sets: Sequence[Tagged], as_of_us: int) -> list[Named]:
 class Sets:
     """A job with a list over a grid with two groups, and the records that it has written."""
 
-    def __init__(self, bootstrap: str, jars: Path, folder: Path) -> None:
+    def __init__(self, bootstrap: str, folder: Path) -> None:
         prefix = f"between{uuid.uuid4().hex[:10]}"
         # Batches are due to events alone, so that no batch follows unexpectedly.
         settings = {"COINCIDE_HEARTBEAT_SECONDS": "86400", "COINCIDE_SLOTS": str(SLOTS)}
-        self.job = JobUnderTest(bootstrap, prefix, jars, folder, settings)
+        self.job = JobUnderTest(bootstrap, prefix, folder, settings)
         # One partition: the watermark follows the events alone.
         self.stream = replace(
             make_tag_streams(keyed=False, groups=2)["left"], topic=f"{prefix}-left"
@@ -154,11 +154,11 @@ def _as_of(value: bytes | None) -> int:
 
 
 def test_merged_records_are_written_once_when_the_job_dies_before_they_are(
-    kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path: Path
+    kafka_bootstrap: str, tmp_path: Path
 ) -> None:
     sets = draw_sets(3 * BURST)
     first, second, third = sets[:BURST], sets[BURST:-BURST], sets[-BURST:]
-    on = Sets(kafka_bootstrap, spark_jar_paths[0].parent, tmp_path)
+    on = Sets(kafka_bootstrap, tmp_path)
     job = on.job
     try:
         job.start()

@@ -56,7 +56,6 @@ def secrets(tmp_path: Path) -> dict[str, dict[str, str]]:
 def pods(
     kafka_bootstrap: str,
     topic_prefix: str,
-    spark_jar_paths: list[Path],
     secrets: dict[str, dict[str, str]],
     tmp_path: Path,
 ) -> Iterator[tuple[Pod, Pod]]:
@@ -76,9 +75,8 @@ def pods(
         for name, (kind, owner) in owners.items():
             folder = tmp_path / name
             folder.mkdir()
-            jars = spark_jar_paths[0].parents[1]
             found = find(objects, kind, owner)
-            pod = Pod(objects, found, folder, jars, secrets, changes)
+            pod = Pod(objects, found, folder, secrets, changes)
             stack.callback(show, pod)
             stack.callback(pod.stop)
             made.append(pod)

@@ -29,14 +29,14 @@ MEMORY = {"spark.driver.memory": "512m"}
 
 
 def test_records_that_exceed_the_memory_of_a_batch_are_read_in_smaller_batches(
-    kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path: Path
+    kafka_bootstrap: str, tmp_path: Path
 ) -> None:
     prefix = f"large{uuid.uuid4().hex[:10]}"
     settings = {
         "COINCIDE_SPARK_PROPERTIES": json.dumps(MEMORY),
         "COINCIDE_MAX_EVENTS_PER_BATCH": str(RECORDS),
     }
-    job = JobUnderTest(kafka_bootstrap, prefix, spark_jar_paths[0].parent, tmp_path, settings)
+    job = JobUnderTest(kafka_bootstrap, prefix, tmp_path, settings)
     for name in "ab":
         job.add_stream(Stream(name, f"{prefix}-{name}", 0, MAX_DELAY_US), partitions=1)
     near = NearCondition("near", "a", "b", 0, "0.5")

@@ -177,13 +177,9 @@ def newest_lists(records: Iterable[Received]) -> Lists:
 @pytest.mark.kafka
 @pytest.mark.spark
 @pytest.mark.slow
-def test_service_job_and_commands_take_it(
-    kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path: Path
-) -> None:
+def test_service_job_and_commands_take_it(kafka_bootstrap: str, tmp_path: Path) -> None:
     prefix = f"longest{uuid.uuid4().hex[:10]}"
-    job = JobUnderTest(
-        kafka_bootstrap, prefix, spark_jar_paths[0].parent, tmp_path, kinds=TOY_KINDS
-    )
+    job = JobUnderTest(kafka_bootstrap, prefix, tmp_path, kinds=TOY_KINDS)
     # One partition: the watermark follows the events alone.
     create_topics(kafka_bootstrap, {f"{prefix}-doors": 1})
     with (

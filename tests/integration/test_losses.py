@@ -34,10 +34,10 @@ def remove_before(job: JobUnderTest, offset: int) -> None:
 
 
 def test_losses_stay_counted_when_the_job_starts_again(
-    kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path: Path
+    kafka_bootstrap: str, tmp_path: Path
 ) -> None:
     prefix = f"lost{uuid.uuid4().hex[:10]}"
-    job = JobUnderTest(kafka_bootstrap, prefix, spark_jar_paths[0].parent, tmp_path)
+    job = JobUnderTest(kafka_bootstrap, prefix, tmp_path)
     topic = f"{prefix}-a"
     job.add_stream(Stream("a", topic, 0, MAX_DELAY_US), partitions=1)
     sent = 0

@@ -47,11 +47,9 @@ BLOCKS = {**near(WINDOW_US), "block_size": 150, "block_interval_us": 3_600_000_0
 class World:
     """Events of three streams in their topics, read by a job and once more as a reference."""
 
-    def __init__(
-        self, bootstrap: str, jars: Path, folder: Path, conditions: dict[str, Any]
-    ) -> None:
+    def __init__(self, bootstrap: str, folder: Path, conditions: dict[str, Any]) -> None:
         prefix = f"rebuild{uuid.uuid4().hex[:10]}"
-        self.job = JobUnderTest(bootstrap, prefix, jars, folder)
+        self.job = JobUnderTest(bootstrap, prefix, folder)
         self.conditions = conditions
         self.sent: list[Occurrence] = []
         self._workload = Workload("ab", SEED, max_uncertainty_us=MAX_UNCERTAINTY_US)
@@ -107,7 +105,7 @@ class World:
         prefix = f"{self.job.prefix}r"
         folder = folder / "reference"
         folder.mkdir()
-        job = JobUnderTest(self.job.bootstrap, prefix, self.job.jars, folder, settings)
+        job = JobUnderTest(self.job.bootstrap, prefix, folder, settings)
         for stream in self.job.streams.values():
             job.register(stream_resource(stream))
             job.streams[stream.name] = stream
@@ -184,10 +182,10 @@ def assert_as_uninterrupted(world: World, folder: Path) -> None:
 
 
 def test_every_result_is_written_once_when_the_checkpoint_is_lost(
-    kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path: Path
+    kafka_bootstrap: str, tmp_path: Path
 ) -> None:
     conditions = {**CONDITIONS, "blocks": BLOCKS}
-    world = World(kafka_bootstrap, spark_jar_paths[0].parent, tmp_path, conditions)
+    world = World(kafka_bootstrap, tmp_path, conditions)
     job = world.job
     try:
         job.start()
@@ -210,9 +208,9 @@ def test_every_result_is_written_once_when_the_checkpoint_is_lost(
 
 
 def test_state_is_distributed_to_another_number_of_slots(
-    kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path: Path
+    kafka_bootstrap: str, tmp_path: Path
 ) -> None:
-    world = World(kafka_bootstrap, spark_jar_paths[0].parent, tmp_path, CONDITIONS)
+    world = World(kafka_bootstrap, tmp_path, CONDITIONS)
     job = world.job
     try:
         job.start()
@@ -244,9 +242,9 @@ def test_state_is_distributed_to_another_number_of_slots(
 
 
 def test_lost_records_of_the_buffers_are_named_and_can_be_given_up(
-    kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path: Path
+    kafka_bootstrap: str, tmp_path: Path
 ) -> None:
-    world = World(kafka_bootstrap, spark_jar_paths[0].parent, tmp_path, {"near": near(WINDOW_US)})
+    world = World(kafka_bootstrap, tmp_path, {"near": near(WINDOW_US)})
     job = world.job
     admin = UserAdmin({"bootstrap.servers": kafka_bootstrap})
     try:

@@ -28,12 +28,10 @@ MOMENT_US = time.time_ns() // 1_000
 
 
 @pytest.fixture
-def job(
-    kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path: Path
-) -> Iterator[JobUnderTest]:
+def job(kafka_bootstrap: str, tmp_path: Path) -> Iterator[JobUnderTest]:
     """Return a running job whose two conditions have found a pair."""
     prefix = f"config{uuid.uuid4().hex[:10]}"
-    job = JobUnderTest(kafka_bootstrap, prefix, spark_jar_paths[0].parent, tmp_path)
+    job = JobUnderTest(kafka_bootstrap, prefix, tmp_path)
     for name in "ab":
         stream = Stream(name, f"{prefix}-{name}", MAX_UNCERTAINTY_US, max_delay_us=MAX_DELAY_US)
         job.add_stream(stream, partitions=1)

@@ -29,19 +29,17 @@ WITH_C = NearCondition("with-c", "a", "c", 30_000, "0.6")
 
 
 @pytest.fixture
-def job(
-    kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path: Path
-) -> Iterator[JobUnderTest]:
-    job = begin(kafka_bootstrap, spark_jar_paths[0].parent, tmp_path)
+def job(kafka_bootstrap: str, tmp_path: Path) -> Iterator[JobUnderTest]:
+    job = begin(kafka_bootstrap, tmp_path)
     try:
         yield job
     finally:
         job.process.stop(5)
 
 
-def begin(bootstrap: str, jars: Path, folder: Path) -> JobUnderTest:
+def begin(bootstrap: str, folder: Path) -> JobUnderTest:
     """Return a running job with two streams, a and b, on a topic of one partition each."""
-    job = JobUnderTest(bootstrap, f"again{uuid.uuid4().hex[:10]}", jars, folder)
+    job = JobUnderTest(bootstrap, f"again{uuid.uuid4().hex[:10]}", folder)
     for name in "ab":
         job.add_stream(stream(job, name), partitions=1)
     job.register(NEAR.resource)
@@ -160,9 +158,9 @@ def test_topic_recreated_under_an_unfinished_batch_enters_anew_after_it(job: Job
 
 
 def test_topic_that_was_truncated_goes_on_from_its_end(
-    own_broker: EmbeddedBroker, spark_jar_paths: list[Path], tmp_path: Path
+    own_broker: EmbeddedBroker, tmp_path: Path
 ) -> None:
-    job = begin(own_broker.bootstrap, spark_jar_paths[0].parent, tmp_path)
+    job = begin(own_broker.bootstrap, tmp_path)
     try:
         first = pairs_of("first", 10)
         job.send(first)

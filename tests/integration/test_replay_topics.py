@@ -345,12 +345,12 @@ def test_broker_that_stops_ends_the_replay(
 
 @pytest.mark.spark
 def test_job_until_the_end_goes_on_where_it_was_killed(
-    kafka_bootstrap: str, topic_prefix: str, spark_jar_paths: list[Path], tmp_path: Path
+    kafka_bootstrap: str, topic_prefix: str, tmp_path: Path
 ) -> None:
     events = recorded(3_000)
     # Several batches: a closing heartbeat is written long before the records that it closes.
     settings = {"COINCIDE_UNTIL_END": "true", "COINCIDE_MAX_EVENTS_PER_BATCH": "300"}
-    job = JobUnderTest(kafka_bootstrap, topic_prefix, spark_jar_paths[0].parent, tmp_path, settings)
+    job = JobUnderTest(kafka_bootstrap, topic_prefix, tmp_path, settings)
     for name in "ab":
         topic = f"{topic_prefix}-{name}"
         job.add_stream(

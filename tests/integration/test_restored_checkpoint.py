@@ -38,10 +38,10 @@ NEAR = NearCondition("near", "a", "b", 30_000, "0.6")
 
 
 @pytest.fixture
-def job(kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path: Path) -> JobUnderTest:
+def job(kafka_bootstrap: str, tmp_path: Path) -> JobUnderTest:
     """Return an installation with two streams and a condition; its job is not started."""
     prefix = f"restored{uuid.uuid4().hex[:10]}"
-    job = JobUnderTest(kafka_bootstrap, prefix, spark_jar_paths[0].parent, tmp_path)
+    job = JobUnderTest(kafka_bootstrap, prefix, tmp_path)
     for name in "ab":
         # Events are kept longer than the test takes.
         job.add_stream(

@@ -32,10 +32,10 @@ Pairs = list[tuple[str, str, str]]
 
 
 @pytest.fixture
-def job(kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path: Path) -> JobUnderTest:
+def job(kafka_bootstrap: str, tmp_path: Path) -> JobUnderTest:
     """Return an installation with two streams and a condition; its job is not started."""
     prefix = f"rivals{uuid.uuid4().hex[:10]}"
-    job = JobUnderTest(kafka_bootstrap, prefix, spark_jar_paths[0].parent, tmp_path)
+    job = JobUnderTest(kafka_bootstrap, prefix, tmp_path)
     for name in "ab":
         job.add_stream(
             Stream(name, f"{prefix}-{name}", MAX_UNCERTAINTY_US, MAX_DELAY_US), partitions=1

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cli.stack.jars import spark_jars
 from tests.support.command import command_line, process_tree, variables
 from tests.support.patience import wait_until
 
@@ -36,13 +35,11 @@ from pyspark.errors import PySparkException
 from spark_jobs.errors import SettingError
 from spark_jobs.driver.session import open_session
 from spark_jobs.settings import Settings
-from spark_jobs.driver.source import check_source
 settings = Settings()
 # Runs after the functions that are registered later.
 atexit.register(lambda: print("Java's exit code:", SparkContext._gateway.proc.poll()))
 try:
     session = open_session(settings)
-    check_source(session, settings)
 except SettingError as error:
     sys.exit(f"refused: {error}")
 found = {name: session.conf.get(name) for name in settings.spark_properties}
@@ -109,11 +106,8 @@ def test_properties_are_in_force_and_on_no_command_line(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("is_parent", [True, False])
-def test_python_workers_import_the_installed_pyspark(tmp_path: Path, *, is_parent: bool) -> None:
-    folder = spark_jars()[0].parent
-    jars = folder.parent if is_parent else folder
-    with _session(tmp_path, JARS=jars) as (pid, _):
+def test_python_workers_import_the_installed_pyspark(tmp_path: Path) -> None:
+    with _session(tmp_path) as (pid, _):
         daemons = [it for it in process_tree(pid) if "worker_daemon" in command_line(it)]
         assert daemons
         for daemon in daemons:
@@ -162,36 +156,6 @@ def test_a_property_that_spark_does_not_take_is_named(
     assert _refused(tmp_path, SPARK_PROPERTIES=properties).startswith(
         f"COINCIDE_SPARK_PROPERTIES: {said}"
     )
-
-
-@pytest.mark.parametrize(
-    ("properties", "said"),
-    [
-        (
-            {"security.protocol": "foo"},
-            "ConfigException: Invalid value foo for configuration security.protocol",
-        ),
-        (
-            {
-                "security.protocol": "SASL_PLAINTEXT",
-                "sasl.mechanism": "PLAIN",
-                "sasl.jaas.config": f'NoSuchModule required password="{SECRET}"',
-            },
-            "IllegalArgumentException: JAAS config entry not terminated by semi-colon",
-        ),
-    ],
-)
-def test_a_property_that_the_source_does_not_take_is_named(
-    tmp_path: Path,
-    spark_jar_paths: list[Path],
-    monkeypatch: pytest.MonkeyPatch,
-    properties: dict[str, str],
-    said: str,
-) -> None:
-    monkeypatch.setenv("COINCIDE_JARS", str(spark_jar_paths[0].parent))
-    refused = _refused(tmp_path, SPARK_KAFKA_PROPERTIES=properties)
-    assert refused.startswith(f"COINCIDE_SPARK_KAFKA_PROPERTIES: {said}")
-    assert SECRET not in refused
 
 
 def test_process_that_is_killed_while_java_starts_leaves_only_what_is_swept(

@@ -259,10 +259,10 @@ def write_resources(folder: Path, prefix: str, groups: int) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("groups", [1, 2])
 def test_lists_of_the_job_are_those_of_all_pairs(
-    kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path: Path, groups: int
+    kafka_bootstrap: str, tmp_path: Path, groups: int
 ) -> None:
     prefix = f"topk{uuid.uuid4().hex[:10]}"
-    job = JobUnderTest(kafka_bootstrap, prefix, spark_jar_paths[0].parent, tmp_path)
+    job = JobUnderTest(kafka_bootstrap, prefix, tmp_path)
     create_topics(kafka_bootstrap, {f"{prefix}-{it}": PARTITIONS for it in {*TOPICS.values()}})
     with (
         running_service(kafka_bootstrap, prefix, tmp_path) as url,

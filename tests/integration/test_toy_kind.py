@@ -74,12 +74,8 @@ def test_replay_evaluates_it(tmp_path: Path) -> None:
     assert lengths([json.loads(it) for it in alarms.read_text().splitlines()]) == FOUND
 
 
-def test_service_job_and_commands_take_it(
-    kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path: Path
-) -> None:
-    job = JobUnderTest(
-        kafka_bootstrap, PREFIX, spark_jar_paths[0].parent, tmp_path, kinds=TOY_KINDS
-    )
+def test_service_job_and_commands_take_it(kafka_bootstrap: str, tmp_path: Path) -> None:
+    job = JobUnderTest(kafka_bootstrap, PREFIX, tmp_path, kinds=TOY_KINDS)
     with running_service(kafka_bootstrap, PREFIX, tmp_path) as url:
         environment = {
             "COINCIDE_URL": url,

@@ -102,9 +102,9 @@ def read_results(job: JobUnderTest, count: int) -> list[Result]:
 
 
 def test_results_have_their_probability_through_restarts_a_change_and_a_pause(
-    kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path: Path
+    kafka_bootstrap: str, tmp_path: Path
 ) -> None:
-    job = JobUnderTest(kafka_bootstrap, PREFIX, spark_jar_paths[0].parent, tmp_path)
+    job = JobUnderTest(kafka_bootstrap, PREFIX, tmp_path)
     create_topics(kafka_bootstrap, {str(it["topic"]): 1 for it in STREAMS.values()})
     with (
         running_service(kafka_bootstrap, PREFIX, tmp_path) as url,

@@ -28,11 +28,11 @@ NEAR = NearCondition("near", "a", "b", 30_000, "0.6")
 
 
 @pytest.fixture
-def job(kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path: Path) -> JobUnderTest:
+def job(kafka_bootstrap: str, tmp_path: Path) -> JobUnderTest:
     """Return a running job whose last batch is one with events: no heartbeats come after them."""
     prefix = f"unfinished{uuid.uuid4().hex[:10]}"
     settings = {"COINCIDE_HEARTBEAT_SECONDS": "86400"}
-    job = JobUnderTest(kafka_bootstrap, prefix, spark_jar_paths[0].parent, tmp_path, settings)
+    job = JobUnderTest(kafka_bootstrap, prefix, tmp_path, settings)
     for name in "ab":
         stream = Stream(name, f"{prefix}-{name}", MAX_UNCERTAINTY_US, MAX_DELAY_US)
         job.add_stream(stream, partitions=1)

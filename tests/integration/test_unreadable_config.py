@@ -17,7 +17,6 @@ from tests.support.workload import NearCondition, Occurrence, Workload, alarm_pa
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from tests.support.kafka import Received
 
@@ -53,12 +52,10 @@ def states(job: JobUnderTest) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def job(
-    kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[JobUnderTest]:
+def job(kafka_bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JobUnderTest]:
     """Return a job with conditions; it is started by the first test."""
     folder = tmp_path_factory.mktemp("job")
-    job = JobUnderTest(kafka_bootstrap, PREFIX, spark_jar_paths[0].parent, folder)
+    job = JobUnderTest(kafka_bootstrap, PREFIX, folder)
     for name in ("a", "b", "c"):
         job.add_stream(stream(name))
     job.register(NEAR.resource, GONE.resource)

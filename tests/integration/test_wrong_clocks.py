@@ -20,7 +20,6 @@ from tests.support.workload import NearCondition, Occurrence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
@@ -48,12 +47,10 @@ def pairs_at(begin_us: int, label: str, streams: str) -> tuple[list[Occurrence],
 
 
 @pytest.fixture(scope="module")
-def job(
-    kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[JobUnderTest]:
+def job(kafka_bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JobUnderTest]:
     """Return a running job with two live and two recorded streams."""
     folder = tmp_path_factory.mktemp("job")
-    job = JobUnderTest(kafka_bootstrap, PREFIX, spark_jar_paths[0].parent, folder)
+    job = JobUnderTest(kafka_bootstrap, PREFIX, folder)
     for name, clock in (("a", "live"), ("b", "live"), ("c", "replay"), ("d", "replay")):
         job.add_stream(stream(name, clock))
     job.register(LIVE.resource, RECORDED.resource)

@@ -69,7 +69,7 @@ class SparkCluster:
             "PYSPARK_PYTHON": sys.executable,
         }
 
-    def submit_command(self, jars: Path) -> list[str]:
+    def submit_command(self) -> list[str]:
         """Return the command that starts a job on the cluster, as docs/deployment.md shows it."""
         properties = {
             "spark.executor.memory": "512m",
@@ -83,7 +83,6 @@ class SparkCluster:
         return [
             str(_SPARK / "bin" / "spark-submit"),
             *("--master", self.url, "--driver-memory", "1g"),
-            *("--jars", ",".join(map(str, sorted(jars.glob("*.jar"))))),
             *(it for name, value in properties.items() for it in ("--conf", f"{name}={value}")),
             spark_jobs.main.__file__,
         ]
@@ -238,7 +237,5 @@ class ClusterJob(JobUnderTest):
     def make_process(self, name: str = "job", **changes: str) -> ChildProcess:
         """Build a `spark-submit` process with changed environment variables; it is not started."""
         environment = {**self.environment, **self.cluster.environment, **changes}
-        # Spark adds the jars of the command to the class paths of driver and executors.
-        del environment["COINCIDE_JARS"]
-        command = self.cluster.submit_command(self.jars)
+        command = self.cluster.submit_command()
         return ChildProcess(name, command, self.folder / f"{name}.log", environment)

@@ -20,7 +20,6 @@ import pyspark
 from pyspark import SparkContext
 
 from cli.stack.broker import EmbeddedBroker
-from cli.stack.jars import spark_jars
 from correlation.resources.streams import Stream
 from spark_jobs.main import run
 from spark_jobs.settings import Settings
@@ -54,7 +53,7 @@ def main() -> int:
 def _prepare(bootstrap: str, folder: Path) -> JobUnderTest:
     """Return an installation whose streams have events and whose condition has pairs."""
     prefix = f"classes{uuid.uuid4().hex[:10]}"
-    job = JobUnderTest(bootstrap, prefix, spark_jars()[0].parent, folder)
+    job = JobUnderTest(bootstrap, prefix, folder)
     for name in "ab":
         job.add_stream(Stream(name, f"{prefix}-{name}", _UNCERTAINTY_US, MAX_DELAY_US))
     job.register(NearCondition("near", "a", "b", 30_000, "0.6").resource)

@@ -36,12 +36,11 @@ ARCHIVE = Path(__file__).parents[2] / ".cache" / "java" / "spark.jsa"
 class JobUnderTest:
     """An installation with its own prefix.
 
-    `jars` is the folder of Spark's Kafka connector; `folder` holds checkpoint and log.
+    `folder` holds checkpoint and log.
     """
 
     bootstrap: str
     prefix: str
-    jars: Path
     folder: Path
     settings: dict[str, str] = field(default_factory=dict)
     streams: dict[str, Stream] = field(default_factory=dict)
@@ -61,7 +60,6 @@ class JobUnderTest:
             "COINCIDE_BOOTSTRAP": self.bootstrap,
             "COINCIDE_PREFIX": self.prefix,
             "COINCIDE_CHECKPOINT": str(self.folder / "checkpoint"),
-            "COINCIDE_JARS": str(self.jars),
             "COINCIDE_HEARTBEAT_SECONDS": "0.5",
             **archive_option(),
             **self.settings,

@@ -70,8 +70,6 @@ class Pod:
         The Deployment or StatefulSet.
     folder : Path
         Empty folder for root, volumes and log.
-    jars : Path
-        Folder of the Java archives, as in the image.
     secrets : mapping of str to mapping of str to str
         Contents of Secrets by their names and keys.
     changes : mapping of str to str
@@ -81,7 +79,6 @@ class Pod:
     manifests: list[Manifest]
     owner: Manifest
     folder: Path
-    jars: Path
     secrets: Mapping[str, Mapping[str, str]]
     changes: Mapping[str, str] = field(default_factory=dict)
 
@@ -203,7 +200,6 @@ class Pod:
                 steps += self._bind(Path(f"/{name}"), f"/{name}", "ro")
         seen = [Path(f"/{name}") for name in _SYSTEM]
         java = find_java().path.resolve().parents[1]
-        steps += self._bind(self.jars, self.variables["COINCIDE_JARS"], "ro")
         steps += self._bind(image_cache, IMAGE_CACHE, "ro")
         # The working folder of the image, which its user owns.
         steps += [f"mkdir -p .{HOME}", f"chown {self._ids()} .{HOME}"]

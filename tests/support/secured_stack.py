@@ -43,8 +43,6 @@ class SecuredStack:
         User of ``service``, ``job`` and ``cli``.
     prefix
         Prefix of the installation.
-    jars
-        Folder of the jars of Spark's Kafka connector.
     folder
         Folder of logs, checkpoint, Spark's event log, and files with secrets.
     """
@@ -54,11 +52,10 @@ class SecuredStack:
         broker: SecuredBroker,
         users: Mapping[str, User],
         prefix: str,
-        jars: Path,
         folder: Path,
     ) -> None:
         self._broker, self._users, self._prefix = broker, users, prefix
-        self._jars, self._folder = jars, folder
+        self._folder = folder
         self._port = free_port()
         self.url = f"http://{HOST}:{self._port}"
         self._ui_port = free_port()
@@ -174,7 +171,6 @@ class SecuredStack:
         }
         return {
             "COINCIDE_CHECKPOINT": str(self._folder / "checkpoint"),
-            "COINCIDE_JARS": str(self._jars),
             "COINCIDE_HEARTBEAT_SECONDS": "0.5",
             "COINCIDE_SPARK_PROPERTIES_FILE": self.secret("spark", json.dumps(spark)),
         }

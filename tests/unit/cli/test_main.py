@@ -169,7 +169,7 @@ def test_interrupt_inside_an_extension_module_is_an_interrupt(
         # What Python raises for a C function that ignored the exception of a signal handler.
         raise SystemError("returned a result with an exception set") from cause
 
-    monkeypatch.setattr("cli.stack.jars.spark_jars", call)
+    monkeypatch.setattr("cli.stack.jars.broker_jars", call)
     with pytest.raises(SystemError if exit_code is None else SystemExit) as ended:
         main(["jars"])
     assert getattr(ended.value, "code", None) == exit_code

@@ -55,7 +55,6 @@ def test_objects_and_the_url_are_read_from_files(
 ) -> None:
     values = {
         "KAFKA_PROPERTIES": '{"client.id": "x"}\n',
-        "SPARK_KAFKA_PROPERTIES": '{"max.poll.records": "5"}\n',
         "SPARK_PROPERTIES": '{"spark.hadoop.example.secret": "y"}\n',
         "URL": "https://u:p@coincide.example\n",
     }
@@ -64,7 +63,6 @@ def test_objects_and_the_url_are_read_from_files(
         monkeypatch.setenv(f"COINCIDE_{name}_FILE", str(tmp_path / name))
     job = JobSettings()
     assert job.kafka_properties == {"client.id": "x"}
-    assert job.spark_kafka_properties == {"max.poll.records": "5"}
     assert job.spark_properties == {"spark.hadoop.example.secret": "y"}
     assert CliSettings().url == "https://u:p@coincide.example"
     assert CliSettings(url="http://other").url == "http://other"

@@ -17,7 +17,6 @@ EVERYBODY = (ServiceSettings, JobSettings, CliSettings)
 JOB = (JobSettings,)
 OBJECTS = [
     ("KAFKA_PROPERTIES", EVERYBODY, '{"security.protocol": "SSL"}'),
-    ("SPARK_KAFKA_PROPERTIES", JOB, '{"security.protocol": "SSL"}'),
     ("SPARK_PROPERTIES", JOB, '{"spark.driver.memory": "4g"}'),
     ("UNTIL_OFFSETS", JOB, '{"events": {"0": 100, "1": 250}}'),
 ]
@@ -52,11 +51,6 @@ WRONG_MEMBERS = [
         "sasl.jaas.config: Java JAAS configuration is not supported, ",
     ),
     ("KAFKA_PROPERTIES", '{"error_cb": "x"}', "error_cb: expected error_cb property as a callable"),
-    (
-        "SPARK_KAFKA_PROPERTIES",
-        '{"max.poll.records": 5}',
-        "max.poll.records: must be a string; got a number; put the value in quotation marks",
-    ),
     (
         "SPARK_PROPERTIES",
         '{"spark.task.cpus": 2}',

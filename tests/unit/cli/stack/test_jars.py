@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from cli.errors import JarsError
-from cli.stack.jars import broker_jars, home_of, pin, present, spark_jars
-from spark_jobs.driver.jars import MARKER, pinned
+from cli.stack.jars import MARKER, broker_jars, connector_jars, home_of, pin, present
+from cli.stack.pins import pinned
 
 _CONNECTOR = "spark-sql-kafka-0-10_2.13-4.2.0.jar"
 
@@ -25,7 +25,7 @@ _MIRROR = """\
   </resolvers>
 </ivysettings>
 """
-_SPARK = {
+_MODULES = {
     "org/apache/spark": {
         "spark-sql-kafka-0-10_2.13": "4.2.0",
         "spark-token-provider-kafka-0-10_2.13": "4.0.0",
@@ -37,13 +37,13 @@ _SPARK = {
 
 _JARS = {
     f"{module}-{revision}.jar": module.encode()
-    for modules in _SPARK.values()
+    for modules in _MODULES.values()
     for module, revision in modules.items()
 }
 
 
 def _make_mirror(folder: Path, *, without: str = "") -> Path:
-    for organisation, modules in _SPARK.items():
+    for organisation, modules in _MODULES.items():
         for module, revision in modules.items():
             if module != without:
                 place = folder / organisation / module / revision
@@ -60,7 +60,7 @@ def _pins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     listing = tmp_path / "pins"
     lines = [f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in _JARS.items()]
     listing.write_text("".join(lines))
-    monkeypatch.setattr("cli.stack.jars._PINS", {"spark": listing, "broker": listing})
+    monkeypatch.setattr("cli.stack.jars._PINS", {"connector": listing, "broker": listing})
 
 
 def _put_jars(folder: Path, **changes: bytes) -> Path:
@@ -71,31 +71,31 @@ def _put_jars(folder: Path, **changes: bytes) -> Path:
 
 
 def test_own_folder_of_jars_is_used_without_what_is_not_pinned(tmp_path: Path) -> None:
-    own = _put_jars(tmp_path / "jars" / "spark", **{"another.jar": b"unknown"})
-    assert spark_jars(own.parent) == [own / name for name in sorted(_JARS)]
-    assert [path.name for path in own.parent.iterdir()] == ["spark"]
+    own = _put_jars(tmp_path / "jars" / "connector", **{"another.jar": b"unknown"})
+    assert connector_jars(own.parent) == [own / name for name in sorted(_JARS)]
+    assert [path.name for path in own.parent.iterdir()] == ["connector"]
 
 
-def test_own_folder_may_hold_the_jars_of_spark_themselves(tmp_path: Path) -> None:
+def test_own_folder_may_hold_the_jars_themselves(tmp_path: Path) -> None:
     own = _put_jars(tmp_path / "jars")
-    assert home_of(own, "spark") == own
-    assert spark_jars(own) == [own / name for name in sorted(_JARS)]
+    assert home_of(own, "connector") == own
+    assert connector_jars(own) == [own / name for name in sorted(_JARS)]
 
 
 def test_own_folder_with_another_archive_of_that_name_is_refused(tmp_path: Path) -> None:
-    own = _put_jars(tmp_path / "jars" / "spark", **{_CONNECTOR: b"something else"})
+    own = _put_jars(tmp_path / "jars" / "connector", **{_CONNECTOR: b"something else"})
     digest = hashlib.sha256(b"something else").hexdigest()
     with pytest.raises(
         JarsError, match=rf"{_CONNECTOR}: is not the archive .* is {digest}, and must be .*; remove"
     ):
-        spark_jars(own.parent)
+        connector_jars(own.parent)
 
 
 def test_own_folder_without_one_of_the_archives_is_refused(tmp_path: Path) -> None:
-    own = _put_jars(tmp_path / "jars" / "spark")
+    own = _put_jars(tmp_path / "jars" / "connector")
     (own / "kafka-clients-3.9.2.jar").unlink()
     with pytest.raises(JarsError, match=r"kafka-clients-3\.9\.2\.jar: is missing; put "):
-        spark_jars(own.parent)
+        connector_jars(own.parent)
 
 
 def test_archive_of_a_mirror_that_is_another_is_not_put_in_place(
@@ -107,17 +107,17 @@ def test_archive_of_a_mirror_that_is_another_is_not_put_in_place(
     monkeypatch.setenv("COINCIDE_IVY_SETTINGS", str(settings))
     folder = tmp_path / "jars"
     with pytest.raises(JarsError, match=r"kafka-clients-3\.9\.2\.jar: is not the archive"):
-        spark_jars(folder)
-    assert not present(folder, "spark")
-    assert not (folder / "spark").exists()
+        connector_jars(folder)
+    assert not present(folder, "connector")
+    assert not (folder / "connector").exists()
 
 
 def test_what_a_killed_fetch_left_is_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    left = _put_jars(tmp_path / "jars" / ".spark-left" / "new").parent
+    left = _put_jars(tmp_path / "jars" / ".connector-left" / "new").parent
     monkeypatch.setenv("COINCIDE_IVY_SETTINGS", str(_make_mirror(tmp_path / "mirror")))
-    assert len(spark_jars(tmp_path / "jars")) == len(_JARS)
+    assert len(connector_jars(tmp_path / "jars")) == len(_JARS)
     assert not left.exists()
 
 
@@ -127,26 +127,26 @@ def test_pin_writes_the_hashes_of_what_is_fetched(
     monkeypatch.setenv("COINCIDE_IVY_SETTINGS", str(_make_mirror(tmp_path / "mirror")))
     expected = (tmp_path / "pins").read_text().splitlines()
     listing = tmp_path / "new pins"
-    monkeypatch.setattr("cli.stack.jars._PINS", {"spark": listing})
+    monkeypatch.setattr("cli.stack.jars._PINS", {"connector": listing})
     pin()
     assert sorted(listing.read_text().splitlines()) == sorted(expected)
 
 
 def test_the_lists_pin_what_the_descriptor_names() -> None:
     root = Path(__file__).parents[4]
-    spark = pinned(root / "spark_jobs" / "driver" / "jars.sha256")
-    assert sorted(spark) == sorted(_JARS)
+    connector = pinned(root / "cli" / "stack" / "connector.sha256")
+    assert sorted(connector) == sorted(_JARS)
     broker = pinned(root / "cli" / "stack" / "jars.sha256")
     assert {"kafka_2.13-4.3.1.jar", "slf4j-simple-1.7.36.jar"} < set(broker)
-    assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in {**spark, **broker}.values())
+    assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in {**connector, **broker}.values())
 
 
 def test_jars_of_another_descriptor_do_not_count(tmp_path: Path) -> None:
-    own = tmp_path / "spark"
+    own = tmp_path / "connector"
     own.mkdir()
     (own / _CONNECTOR).touch()
     (own / MARKER).write_text("hash of another version")
-    assert not present(tmp_path, "spark")
+    assert not present(tmp_path, "connector")
 
 
 def test_jars_come_from_the_mirror_of_the_settings(
@@ -155,11 +155,11 @@ def test_jars_come_from_the_mirror_of_the_settings(
     settings = _make_mirror(tmp_path / "mirror")
     monkeypatch.setenv("COINCIDE_IVY_SETTINGS", str(settings))
     folder = tmp_path / "jars"
-    stale = folder / "spark"
+    stale = folder / "connector"
     stale.mkdir(parents=True)
     (stale / "old.jar").touch()
     (stale / MARKER).write_text("hash of another version")
-    names = [jar.name for jar in spark_jars(folder)]
+    names = [jar.name for jar in connector_jars(folder)]
     assert names == [
         "commons-pool2-2.13.1.jar",
         "kafka-clients-3.9.2.jar",
@@ -168,7 +168,7 @@ def test_jars_come_from_the_mirror_of_the_settings(
     ]
     # There now: the mirror is not asked again.
     monkeypatch.setenv("COINCIDE_IVY_SETTINGS", str(tmp_path / "gone"))
-    assert len(spark_jars(folder)) == len(names)
+    assert len(connector_jars(folder)) == len(names)
 
 
 def test_failed_fetch_leaves_nothing_and_shows_what_ivy_said(
@@ -178,8 +178,8 @@ def test_failed_fetch_leaves_nothing_and_shows_what_ivy_said(
     monkeypatch.setenv("COINCIDE_IVY_SETTINGS", str(settings))
     folder = tmp_path / "jars"
     with pytest.raises(JarsError, match=r"(?s)COINCIDE_IVY_SETTINGS.*kafka-clients.*not found"):
-        spark_jars(folder)
-    assert not present(folder, "spark")
+        connector_jars(folder)
+    assert not present(folder, "connector")
     assert sorted(path.name for path in folder.iterdir()) == [".lock", "ivy"]
 
 

@@ -8,12 +8,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from spark_jobs.errors import JarsMismatchError
-
-# The jars of Spark's Kafka connector and their dependencies that pyspark does not include.
-CONNECTOR = Path(__file__).with_name("jars.sha256")
-# File in a folder of archives that Coincide has filled. Other folders belong to the site.
-MARKER = ".complete"
+from cli.errors import JarsError
 
 
 def pinned(listing: Path) -> dict[str, str]:
@@ -36,7 +31,7 @@ def verified(folder: Path, listing: Path) -> list[Path]:
 
     Raises
     ------
-    JarsMismatchError
+    JarsError
         When an archive is missing, cannot be read, or has another hash.
     """
     found = []
@@ -45,14 +40,14 @@ def verified(folder: Path, listing: Path) -> list[Path]:
         try:
             actual = sha256(path)
         except FileNotFoundError:
-            raise JarsMismatchError(
+            raise JarsError(
                 f"{path}: is missing; put the archive there, or let `coincide jars` fetch all of "
                 "them into another folder"
             ) from None
         except OSError as error:
-            raise JarsMismatchError(f"{path}: cannot be read: {error.strerror}") from error
+            raise JarsError(f"{path}: cannot be read: {error.strerror}") from error
         if actual != digest:
-            raise JarsMismatchError(
+            raise JarsError(
                 f"{path}: is not the archive that this version was tried with: its SHA-256 is "
                 f"{actual}, and must be {digest}; remove it, and take it from a source you trust"
             )

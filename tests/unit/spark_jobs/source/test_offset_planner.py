@@ -1,0 +1,49 @@
+"""Shares of a batch's limit, and the distribution of its records over tasks."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_jobs.source.offset_planner import Range, distribute, share_limit
+
+PLACES = [("t", 0), ("t", 1), ("u", 0)]
+
+
+@given(
+    st.lists(st.integers(0, 1_000), min_size=3, max_size=3),
+    st.lists(st.integers(-5, 1_000), min_size=3, max_size=3),
+    st.integers(1, 2_000),
+)
+def test_limit_is_shared_in_proportion(
+    begins: list[int], unread: list[int], max_records: int
+) -> None:
+    begin = dict(zip(PLACES, begins, strict=True))
+    end = {it: begin[it] + size for it, size in zip(PLACES, unread, strict=True)}
+    found = share_limit(begin, end, max_records)
+    sizes = {it: found[it] - begin[it] for it in PLACES}
+    total = sum(max(it, 0) for it in unread)
+    if total <= max_records:
+        assert found == end
+        return
+    # Each share is at least 1, which may exceed the limit by one record for each partition.
+    assert sum(max(it, 0) for it in sizes.values()) < max_records + len(PLACES)
+    for place, size in zip(PLACES, unread, strict=True):
+        if size <= 0:
+            # Also the end of a truncated partition.
+            assert found[place] == end[place]
+        else:
+            assert 1 <= sizes[place] <= size
+            assert sizes[place] == max(size * max_records // total, 1)
+
+
+def test_ranges_are_distributed_by_their_sizes() -> None:
+    ranges: list[Range] = [("a", 0, 0, 60_000), ("a", 1, 5, 40_005), ("b", 0, 0, 30_000)]
+    assert distribute(ranges, 2) == [[ranges[0]], [ranges[1], ranges[2]]]
+    assert distribute(ranges, 8) == [[it] for it in ranges]
+
+
+def test_few_records_are_read_by_one_task() -> None:
+    ranges: list[Range] = [("a", 0, 0, 2_000), ("a", 1, 0, 3_000)]
+    assert distribute(ranges, 4) == [[ranges[1], ranges[0]]]
+    assert distribute([], 4) == []
