@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from kafka_client.partition_offsets import Place
 
-_VERSION = 3
+_VERSION = 4
 _LAYOUT = "layout.json"
 # An offsets file begins with a version and properties; one line per source follows.
 _HEAD_LINES = 2

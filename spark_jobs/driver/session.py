@@ -59,10 +59,8 @@ def session_properties(settings: Settings) -> dict[str, str]:
         # The state store writes and uploads only the changes of a batch.
         "spark.sql.streaming.stateStore.providerClass": _STATE,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-        # Packed rows are few and large. Batches of 200,000 records have the lowest cost per record.
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
-        # Batches of large records are limited in bytes: the JVM holds several batches in direct
-        # memory, and copies a column while it grows.
+        # Packed rows are few and large. Arrow's batches of them are limited in bytes: the JVM holds
+        # several batches in direct memory, and copies a column while it grows.
         "spark.sql.execution.arrow.maxBytesPerBatch": str(32 * 1024 * 1024),
         # The web UI would cost memory and a port.
         "spark.ui.enabled": "false",

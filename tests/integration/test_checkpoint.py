@@ -306,7 +306,7 @@ def test_layout_of_another_version_is_refused(
     open_layout(checkpoint, session, 1)
     stored = json.loads(checkpoint.read("layout.json") or b"")
     checkpoint.write("layout.json", json.dumps(stored | {"v": 2}).encode())
-    with pytest.raises(CheckpointMismatchError, match="has version 2, this software reads 3"):
+    with pytest.raises(CheckpointMismatchError, match="has version 2, this software reads 4"):
         open_layout(checkpoint, session, 1)
 
 
