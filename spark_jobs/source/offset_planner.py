@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from spark_jobs.worker.positions import Positions
 
 _ANSWER_SECONDS = 60.0
-# A task costs as much as the packing of this number of records.
+# A task costs about as much as the packing of this number of records.
 _TASK_RECORDS = 5_000
 Range = tuple[str, int, int, int]
 

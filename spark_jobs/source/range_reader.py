@@ -34,8 +34,8 @@ _ANSWER_SECONDS = 30.0
 _CLIENT: dict[str, str | int] = {
     # An offset that does not exist is an error, which the reader handles.
     "auto_offset_reset": "error",
-    # Records after the ranges are read in vain.
-    "queued_max_messages_kbytes": 16 * 1024,
+    # Records after the ranges are fetched in vain.
+    "queued_max_messages_kbytes": 4 * 1024,
     # When the queue is full, reading continues as soon as it is not.
     "fetch_queue_backoff_ms": 1,
     "fetch_wait_max_ms": 5,

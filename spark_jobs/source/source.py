@@ -12,7 +12,7 @@ imports are therefore few.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pyspark.sql.datasource import (
     DataSource,
@@ -161,10 +161,6 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
         """Read and pack the records of a task."""
         return _read(self._reading, partition, skips_missing=True)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out the planner, which has a connection."""
-        return {"_reading": self._reading, "_planner": None}
 
     def _plan(self) -> OffsetPlanner:
         if self._planner is None:
