@@ -10,7 +10,9 @@ import pytest
 _HEAVY = {"confluent_kafka", "numba", "pandas", "pyarrow", "pydantic"}
 
 
-@pytest.mark.parametrize("name", ["spark_jobs.sink.sink", "spark_jobs.source.source", "spark_jobs.worker.operator"])
+@pytest.mark.parametrize(
+    "name", ["spark_jobs.sink.sink", "spark_jobs.source.source", "spark_jobs.worker.operator"]
+)
 def test_description_of_the_query_needs_few_packages(name: str) -> None:
     code = f"import sys, {name}, spark_jobs.worker.in_force; print(*sys.modules)"
     found = subprocess.run(  # noqa: S603 - the command is ours

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.source.offset_planner import Range, distribute, share_limit
+from correlation.resources.topics import Topics
+from kafka_client.partition_offsets import Edge, Place
+from spark_jobs.source.offset_planner import OffsetPlanner, Range, distribute, share_limit
+from spark_jobs.source.reading import StreamReading
+from spark_jobs.worker.packing import Packing
 
+TOPICS = Topics("p")
 PLACES = [("t", 0), ("t", 1), ("u", 0)]
 
 
@@ -47,3 +53,22 @@ def test_few_records_are_read_by_one_task() -> None:
     ranges: list[Range] = [("a", 0, 0, 2_000), ("a", 1, 0, 3_000)]
     assert distribute(ranges, 4) == [[ranges[1], ranges[0]]]
     assert distribute([], 4) == []
+
+
+def test_heartbeats_are_looked_at_first_and_the_config_topic_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[Place] = []
+
+    def list_offsets(
+        _admin: object, places: list[Place], edge: Edge, *_: object, **__: object
+    ) -> dict[Place, int]:
+        if edge is Edge.COMMITTED_END:
+            asked.extend(places)
+        return dict.fromkeys(places, 5)
+
+    monkeypatch.setattr("spark_jobs.source.offset_planner.list_offsets", list_offsets)
+    packing = Packing(TOPICS, (), (1,), 1_000)
+    reading = StreamReading("run", "p.source", {}, packing, 1, {"t": 2, "u": 1}, 10)
+    OffsetPlanner(reading).ends({}, None)
+    assert asked == [(TOPICS.heartbeats, 0), *PLACES, (TOPICS.config, 0)]
