@@ -75,6 +75,12 @@ class ProcessError(CliError):
     exit_code = 7
 
 
+class RescaleError(CliError):
+    """The job does not run with the wanted number of slots in time."""
+
+    exit_code = 1
+
+
 class VerificationError(CliError):
     """The demo differs from the reference, or a strict replay has rejected, late or lost events."""
 

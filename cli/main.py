@@ -27,6 +27,7 @@ from cli.client.lines import counted, printable, write_json_line
 from cli.client.plan_command import plan
 from cli.client.query_command import query_app
 from cli.client.repair_command import repair_config
+from cli.client.rescale_command import rescale
 from cli.client.tail_command import tail
 from cli.client.validate_command import validate
 from cli.client.watermark import reset_watermark
@@ -165,13 +166,43 @@ def serve() -> None:
 
 
 @app.command()
-def job() -> None:
-    """Run the streaming job (Spark) in the foreground; SIGTERM stops it between two batches."""
+def job(
+    *,
+    rebuild: Annotated[
+        bool,
+        typer.Option(
+            "--rebuild",
+            help="Replace the query of the checkpoint by one whose state is rebuilt from Kafka.",
+        ),
+    ] = False,
+    from_now: Annotated[
+        bool,
+        typer.Option("--from-now", help="As --rebuild, but give up the buffered events."),
+    ] = False,
+    from_beginning: Annotated[
+        bool,
+        typer.Option(
+            "--from-beginning",
+            help="Replace the query by one that reads all topics and writes their alarms again.",
+        ),
+    ] = False,
+) -> None:
+    """Run the streaming job (Spark) in the foreground; SIGTERM stops it between two batches.
+
+    The options are in effect for this start only, also with an empty checkpoint.
+    """
     from cli.stack.java import find_java
+
+    if rebuild + from_now + from_beginning > 1:
+        raise UsageError(
+            "--rebuild, --from-now and --from-beginning cannot be combined; use one of them"
+        )
     from spark_jobs.main import main as run_job
 
     find_java()
-    raise typer.Exit(run_job())
+    if from_beginning:
+        raise typer.Exit(run_job("beginning"))
+    raise typer.Exit(run_job("rebuild" if rebuild else "now" if from_now else None))
 
 
 @app.command()
@@ -250,6 +281,7 @@ app.command()(schema)
 app.command()(tail)
 app.command()(replay)
 app.command("repair-config")(repair_config)
+app.command()(rescale)
 app.command()(reset_watermark)
 app.command()(explain)
 app.command()(plan)

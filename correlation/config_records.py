@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, TypeGuard, cast, get_args
 from correlation.errors import CorrelationError, UnknownRecordVersionError, UnreadableRecordError
 from correlation.kinds import to_condition
 from correlation.resources.checks import NAME
+from correlation.resources.job_slots import JOB, SLOTS
 from correlation.resources.records import VERSION, Resource, ResourceKind
 
 # Maximum number of unreadable records that are listed; all of them are counted.
@@ -33,6 +34,7 @@ _READ: Mapping[ResourceKind, Callable[[Resource], object]] = {
     "stream": Resource.to_stream,
     "condition": to_condition,
     "template": Resource.to_template,
+    "job": Resource.to_slots,
 }
 # Errors that parsing JSON, or building values from an arbitrary document, may raise.
 _FAILURES = (
@@ -87,8 +89,11 @@ def read_key(key: bytes) -> tuple[ResourceKind, str]:
         When the key does not name a resource.
     """
     kind, _, name = key.decode("utf-8", "replace").partition("/")
-    if kind not in get_args(ResourceKind) or NAME.fullmatch(name) is None:
-        raise UnreadableRecordError("the key must be kind/name of a stream, condition or template")
+    is_known = kind in get_args(ResourceKind) and NAME.fullmatch(name) is not None
+    if not is_known or (kind == JOB and name != SLOTS):
+        raise UnreadableRecordError(
+            "the key must be kind/name of a stream, condition or template, or job/slots"
+        )
     return cast("ResourceKind", kind), name
 
 

@@ -18,6 +18,7 @@ from service.api import (
     console,
     explain,
     health,
+    job_slots,
     present_list,
     stream_status,
     streams,
@@ -117,7 +118,7 @@ def create_app(
     for module in (
         *(streams, stream_status, templates),
         *(validation, conditions, explain, present_list, alarms, configuration, asyncapi, health),
-        console,
+        *(job_slots, console),
     ):
         app.include_router(module.router)
     # The last one is the outermost: it observes refused requests too.

@@ -26,7 +26,7 @@ from correlation.kinds import KINDS
 from correlation.newest_records import DELETED
 from correlation.parsing import record_types as event_types
 from correlation.parsing.record_types import CANONICAL_EVENTS, MAPPED_EVENT
-from correlation.resources.record_types import STREAM, TEMPLATE
+from correlation.resources.record_types import JOB_SLOTS, STREAM, TEMPLATE
 from correlation.resources.topics import (
     ALARMS,
     DEAD_LETTER,
@@ -67,7 +67,8 @@ class _Use(NamedTuple):
 
 _USES: Mapping[str, _Use] = {
     "config": _Use(
-        "Streams, conditions and templates: one record each, which REST writes.",
+        "Streams, conditions and templates, one record each, and the number of slots of the job. "
+        "REST writes them.",
         (_SERVICE,),
         (_SERVICE, _JOB),
         "Do not write to it.",
@@ -152,7 +153,7 @@ def record_types(kinds: Iterable[ConditionKind]) -> dict[str, tuple[RecordType, 
     appended = [it.name for it in channels.values() if not it.compacted]
     results = list(chain.from_iterable(_results(kind) for kind in kinds))
     types = [
-        *(STREAM, TEMPLATE, *map(document_type, kinds), DELETED, HEARTBEAT, SLOT, JOB),
+        *(STREAM, TEMPLATE, *map(document_type, kinds), JOB_SLOTS, DELETED, HEARTBEAT, SLOT, JOB),
         *(
             POSITION,
             TOTALS,

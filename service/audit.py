@@ -61,7 +61,7 @@ AUDIT = RecordType(
             ),
             "address": described(nullable(STRING), "Address of the connection."),
             "action": choice(_ACTIONS),
-            "kind": choice(["stream", "template", "condition"]),
+            "kind": choice(["stream", "template", "condition", "job"]),
             "name": RESOURCE_NAME,
             "before": described(_RESOURCE, "null: it did not exist."),
             "after": described(_RESOURCE, "null: it was deleted."),

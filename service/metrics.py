@@ -108,6 +108,9 @@ class _Job(_Part):
     recreated_topics: dict[str, _RecreatedTopic] = {}
     durations: dict[str, float] = {}
     exception: str | None = None
+    slots: int | None = None
+    wanted_slots: int | None = None
+    slots_problem: str | None = None
     applied_config_offset: int | None = None
 
     @model_validator(mode="before")

@@ -223,6 +223,16 @@ class ControlPlane:
         applied = None if job is None else job["applied_config_offset"]
         return None if applied is None else min(applied, self.log.newest)
 
+    def slots(self) -> Document:
+        """Return the present and the wanted number of slots of the job, as fields of its state."""
+        job = self.metrics.job() or {}
+        stored = self.registry.slots()
+        reported = job.get("wanted_slots")
+        wanted = reported if stored is None else stored.resource.to_slots()
+        # The job may not have seen the newest number yet.
+        problem = job.get("slots_problem") if wanted == reported else None
+        return {"slots": job.get("slots"), "wanted_slots": wanted, "slots_problem": problem}
+
     def job_is_up(self) -> bool:
         """Return whether the job's newest record is recent and has the state running."""
         job = self.metrics.job()

@@ -6,9 +6,11 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
 from correlation.kinds import to_condition
+from correlation.resources.job_slots import JOB, SLOTS
 from correlation.resources.records import Resource, ResourceKind, resource_key
 from service.checks import ResourceChecks
 from service.documents.capacity import buffer_horizons_us
+from service.documents.configuration import KIND_ORDER
 from service.errors import FieldProblem, NotFoundError, TemplateInUseError
 from service.fold import ConfigFold, Stored
 
@@ -98,9 +100,13 @@ class Registry:
         return frozenset(filter(None, (it.get("output_topic") for it in documents)))
 
     def configuration(self) -> tuple[Resource, ...]:
-        """Return all resources in force at one moment, in no particular order."""
-        found = self._fold.snapshot().values()
-        return tuple(it.resource for stored in found for it in stored.values())
+        """Return all streams, templates and conditions in force at one moment, in no order."""
+        found = self._fold.snapshot()
+        return tuple(it.resource for kind in KIND_ORDER for it in found[kind].values())
+
+    def slots(self) -> Stored | None:
+        """Return the registered number of slots of the job, or None."""
+        return self.get(JOB, SLOTS)
 
     def checks(self) -> ResourceChecks:
         """Return the resources in force, to check documents against them."""

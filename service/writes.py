@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 
 from correlation.newest_records import deletion_headers
+from correlation.resources.job_slots import JOB, SLOTS, read_slots
 from correlation.resources.records import (
     Resource,
     ResourceKind,
@@ -250,6 +251,8 @@ class ResourceWrites:
                 document = template_to_document(found)
             elif kind == "condition":
                 self._registry.check_condition(name, version, document)
+            elif kind == JOB:
+                return {SLOTS: read_slots(document)}, None
             else:
                 stream = self._registry.read_stream(name, document)
                 self._registry.check_stream(stream)

@@ -22,6 +22,10 @@ class RebuildError(SparkJobError):
     """The state cannot be rebuilt from Kafka: records of buffered events are missing."""
 
 
+class RescaleRefusedError(SparkJobError):
+    """The state cannot be distributed to another number of slots now; the job continues."""
+
+
 class StaleCheckpointError(SparkJobError):
     """The checkpoint is older than the output in Kafka; the sink would drop its new alarms.
 
@@ -38,8 +42,8 @@ class StaleCheckpointError(SparkJobError):
             "COINCIDE_CHECKPOINT: the checkpoint is older than its output in Kafka: "
             f"its newest batch is {newest}, but batch {written} is in Kafka. Either it was "
             "restored from an old copy, or another job uses a newer copy. "
-            "Restore a newer copy, or start with an empty checkpoint: the job then rebuilds its "
-            "state from Kafka"
+            "Restore a newer copy, or start once with --rebuild: the job then rebuilds its state "
+            "from Kafka"
         )
 
     @classmethod

@@ -1,10 +1,10 @@
 """The life of the job: a sequence of query runs, each with its own streams in force.
 
 A run ends when the registered streams or the partitions of their topics change, when a topic is
-recreated or truncated, when the job is stopped, or when the query fails. With COINCIDE_UNTIL_END
-the run and the job end when the existing records are read. Before the next run, the job completes
-an unfinished batch with the streams of the run that began it. A change, a stop and a kill therefore
-take the same path.
+recreated or truncated, when the number of slots changes, when the job is stopped, or when the query
+fails. With COINCIDE_UNTIL_END the run and the job end when the existing records are read. Before
+the next run, the job completes an unfinished batch with the streams of the run that began it. A
+change, a stop and a kill therefore take the same path.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from confluent_kafka import KafkaException
 from pyspark.errors import PySparkException
 
 from correlation.engine.origin import Origin
-from spark_jobs.driver.checkpoint import check_layout
 from spark_jobs.driver.event_topics import EventTopics
 from spark_jobs.driver.heartbeats import WAKE_UP
+from spark_jobs.driver.layout import check_layout
 from spark_jobs.driver.losses import LossCounter
 from spark_jobs.driver.query import start_query, wait_for_boundary
 from spark_jobs.driver.rebuilding import Rebuilding, initial_state_of
 from spark_jobs.driver.replanning import Replanning
 from spark_jobs.driver.reports import describe
+from spark_jobs.driver.rescaling import Attempt, Rescaling
 from spark_jobs.driver.stalls import Pace
 from spark_jobs.driver.streams_in_force import StreamsInForce, streams_in_force
 from spark_jobs.driver.watched import Watched, watch_for_stalls
@@ -83,6 +84,7 @@ class Job:
             parts.checkpoint.newest_batch(),
         )
         self._rebuilding = Rebuilding(parts)
+        self._rescaling = Rescaling(parts, self._rebuilding)
         if self._rebuilding.is_due:
             self._losses.restart_batches()
         self._replanning = Replanning(parts.checkpoint, parts.settings.max_events_per_batch)
@@ -131,7 +133,7 @@ class Job:
             # Their records are gone, and Spark would request them again and again.
             checkpoint.change_offsets(gone | others)
             begun = begun.without(gone)
-            if accepting or begun != wanted or not self._rebuilding.has_wanted_slots:
+            if accepting or begun != wanted or self._rescaling.is_due:
                 # With the streams of its own run, including streams of recreated topics.
                 _log.info("completing the unfinished batch")
                 self._complete(begun, recreated)
@@ -148,14 +150,12 @@ class Job:
             # The first batch of the query; its slots begin with their published state.
             self._losses.note_read(wanted.select(self._rebuilding.starts), 0)
             self._run_batch(wanted)
-        elif not self._rebuilding.has_wanted_slots:
-            if self._rebuilding.rescale(wanted):
-                self._losses.restart_batches()
-            else:
-                # The slots publish their positions in the next batch.
-                self._run_batch(wanted)
-        else:
+        elif not self._rescaling.is_due:
             self._follow(wanted)
+        elif (attempt := self._rescaling.attempt(wanted)) is Attempt.PLANNED:
+            self._losses.restart_batches()
+        elif attempt is Attempt.BATCH_FIRST:
+            self._run_batch(wanted)
 
     def _run_batch(self, in_force: StreamsInForce) -> None:
         """Run one more batch; it has at least a heartbeat."""
@@ -212,6 +212,7 @@ class Job:
         completed = parts.checkpoint.completed_offsets()
         plan = self._rebuilding.plan_for(in_force, completed)
         layout = self._rebuilding.layout
+        parts.claim.widen(layout.shuffle_partitions)
         # The first batch of a plan begins where the slots have read up to.
         read = completed if completed or plan is None else as_places(plan.starts)
         run = InForce(
@@ -314,6 +315,10 @@ class Job:
                     watched.tick_when_due(query)
                 elif watched.needs_restart(self._wanted, query):
                     _log.info("the streams or their topics have changed; the query restarts")
+                    reporter.state("restarting")
+                    break
+                elif self._rescaling.is_possible(in_force):
+                    _log.info("the number of slots changes; the query restarts")
                     reporter.state("restarting")
                     break
             else:

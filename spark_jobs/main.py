@@ -1,14 +1,23 @@
-"""Entry point of the job: `python -m spark_jobs.main`, or this file for spark-submit."""
+"""Entry point of the job: `python -m spark_jobs.main`, or this file for spark-submit.
+
+Without options the job continues with its checkpoint. With --rebuild, --from-now or
+--from-beginning this start replaces the query of the checkpoint, as if the checkpoint were empty
+and COINCIDE_WITHOUT_CHECKPOINT had the value rebuild, now or beginning.
+"""
 
 from __future__ import annotations
 
+import argparse
 import logging
 import os
 import signal
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack, closing, suppress
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException
@@ -22,19 +31,22 @@ from kafka_client.rights import no_right
 from kafka_client.secrets import HidingFormatter
 from kafka_client.settings import describe as describe_settings
 from kafka_client.settings import user_of
-from spark_jobs.driver.checkpoint import Checkpoint, open_layout
+from spark_jobs.driver.checkpoint import Checkpoint
 from spark_jobs.driver.claim import Claim
 from spark_jobs.driver.config_topic import ConfigTopic
 from spark_jobs.driver.config_watch import ConfigWatch
 from spark_jobs.driver.event_topics import check_topics
+from spark_jobs.driver.layout import new_id, open_layout
 from spark_jobs.driver.offsets import KafkaOffsets
 from spark_jobs.driver.parts import Parts
-from spark_jobs.driver.planning import prepare_layout, read_state
+from spark_jobs.driver.planning import prepare_layout, read_state, replace_query
+from spark_jobs.driver.rebuild import Plan, find_ranges
 from spark_jobs.driver.reports import Reporter, describe
 from spark_jobs.driver.rights import warn_of_wide_folder
 from spark_jobs.driver.rivals import refuse_rivals
 from spark_jobs.driver.session import max_tasks, open_session
 from spark_jobs.driver.stale_checkpoint import check_checkpoint, check_copy
+from spark_jobs.driver.streams_in_force import streams_in_force
 from spark_jobs.errors import ClaimLostError, RivalJobError, SettingError, SparkJobError
 from spark_jobs.job import Job
 from spark_jobs.settings import Settings
@@ -42,21 +54,33 @@ from spark_jobs.sink.marker import read_marks
 from spark_jobs.sink.ownership import claims_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import FrameType
 
     from pyspark.sql import SparkSession
 
-    from spark_jobs.settings import Properties
+    from spark_jobs.settings import Properties, WithoutCheckpoint
 
 _log = logging.getLogger("spark_jobs")
 
 _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _SAY_SECONDS = 10.0
 _ASK_SECONDS = 0.5
+# Options of the job by the start that they order.
+STARTS: Mapping[WithoutCheckpoint, str] = {
+    "rebuild": "--rebuild",
+    "now": "--from-now",
+    "beginning": "--from-beginning",
+}
 
 
-def main() -> int:
+def main(start: WithoutCheckpoint | None = None) -> int:
     """Run the job with the settings of the environment, until SIGTERM or SIGINT.
+
+    Parameters
+    ----------
+    start : {"rebuild", "now", "beginning"} or None
+        How this start replaces the query of the checkpoint; None: it continues with it.
 
     Returns
     -------
@@ -79,10 +103,10 @@ def main() -> int:
     os.umask(int(settings.umask, 8))
     warn_of_wide_folder(settings.checkpoint, settings.umask)
     stop = threading.Event()
-    return run(settings, stop)
+    return run(settings, stop, start)
 
 
-def run(settings: Settings, stop: threading.Event) -> int:
+def run(settings: Settings, stop: threading.Event, start: WithoutCheckpoint | None = None) -> int:
     """Run the job until `stop` is set or a signal arrives.
 
     Parameters
@@ -91,6 +115,8 @@ def run(settings: Settings, stop: threading.Event) -> int:
         Settings of the job.
     stop : threading.Event
         Set by the caller, or by SIGTERM and SIGINT.
+    start : {"rebuild", "now", "beginning"} or None
+        See `main`.
 
     Returns
     -------
@@ -113,55 +139,7 @@ def run(settings: Settings, stop: threading.Event) -> int:
         )
         reporter.state("starting")
         try:
-            # Described before it is read: the next check then detects a topic recreated meanwhile.
-            config = offsets.describe([topics.config]).get(topics.config)
-            watch = opened.enter_context(ConfigWatch(settings.client, topics.config))
-            watch.read_to_end()
-            if settings.until_end:
-                check_topics(watch.streams, offsets.partitions())
-            session = open_session(settings)
-            # Spark installs its own SIGINT handler when its context starts.
-            _stop_on_signals(stop)
-            opened.callback(_end_session, session)
-            checkpoint = Checkpoint(session, settings.checkpoint)
-            layout = open_layout(checkpoint, session, settings.slots)
-            refuse_rivals(settings.client, topics, layout.id, wall_clock_us, stop)
-            check_copy(checkpoint, layout, settings)
-            if stop.is_set():
-                # A stopped job does not take the installation from a job that may run.
-                reporter.state("stopped")
-                return 0
-            # The number of slots may change below.
-            partitions = max(layout.shuffle_partitions, max_tasks(session, settings.slots))
-            owner = claims_of(topics, settings.client).claim(layout.id, partitions, wall_clock_us())
-            reporter.state("starting", checkpoint=layout.id, claim=owner.number)
-            # No transaction is open: the claim has ended them.
-            state = read_state(settings.client, topics.state)
-            marks = read_marks(state)
-            written = check_checkpoint(checkpoint, layout, settings, owner, marks)
-            layout = prepare_layout(checkpoint, session, layout, settings, state)
-            config_topic = ConfigTopic(
-                checkpoint,
-                topics.config,
-                None if config is None else config.id,
-                settings.accept_config_topic,
-            )
-            parts = Parts(
-                settings,
-                session,
-                layout,
-                checkpoint,
-                config_topic,
-                watch,
-                offsets,
-                reporter,
-                Claim(topics, settings.client, owner),
-                marks,
-                written,
-                wall_clock_us,
-                stop,
-            )
-            Job(parts).run()
+            _run_job(settings, stop, start, offsets, reporter, opened)
         except (Py4JError, ConnectionError) as error:
             # A signal to the whole process group ends Spark at once.
             if stop.is_set():
@@ -180,6 +158,86 @@ def run(settings: Settings, stop: threading.Event) -> int:
         reporter.state("stopped")
         _log.info("stopped")
     return 0
+
+
+def _run_job(
+    settings: Settings,
+    stop: threading.Event,
+    start: WithoutCheckpoint | None,
+    offsets: KafkaOffsets,
+    reporter: Reporter,
+    opened: ExitStack,
+) -> None:
+    """Claim the installation, and run the job until it is stopped; `opened` closes its objects."""
+    topics = settings.topics
+    # Described before it is read: the next check then detects a topic recreated meanwhile.
+    config = offsets.describe([topics.config]).get(topics.config)
+    watch = opened.enter_context(ConfigWatch(settings.client, topics.config))
+    watch.read_to_end()
+    if settings.until_end:
+        check_topics(watch.streams, offsets.partitions())
+    session = open_session(settings)
+    # Spark installs its own SIGINT handler when its context starts.
+    _stop_on_signals(stop)
+    opened.callback(_end_session, session)
+    checkpoint = Checkpoint(session, settings.checkpoint)
+    slots = watch.slots or settings.slots
+    layout = open_layout(checkpoint, session, slots)
+    refuse_rivals(settings.client, topics, layout.id, wall_clock_us, stop)
+    if start is None:
+        check_copy(checkpoint, layout, settings)
+    else:
+        # Stored when the query is replaced: copies of the checkpoint are then refused.
+        layout = replace(layout, id=new_id())
+    if stop.is_set():
+        # A stopped job does not take the installation from a job that may run.
+        return
+    # The number of slots may change below.
+    partitions = max(layout.shuffle_partitions, max_tasks(session, slots))
+    owner = claims_of(topics, settings.client).claim(layout.id, partitions, wall_clock_us())
+    reporter.state("starting", checkpoint=layout.id, claim=owner.number)
+    # No transaction is open: the claim has ended them.
+    state = read_state(settings.client, topics.state)
+    marks = read_marks(state)
+    written = -1
+    if start is None:
+        written = check_checkpoint(checkpoint, layout, settings, owner, marks)
+        layout = prepare_layout(checkpoint, session, layout, settings, state, slots)
+    else:
+        missing = partial(_missing, watch, offsets, settings)
+        layout = replace_query(checkpoint, session, layout, settings, state, slots, start, missing)
+    checkpoint.remove_other_queries()
+    config_topic = ConfigTopic(
+        checkpoint,
+        topics.config,
+        None if config is None else config.id,
+        settings.accept_config_topic,
+    )
+    parts = Parts(
+        settings,
+        session,
+        layout,
+        checkpoint,
+        config_topic,
+        watch,
+        offsets,
+        reporter,
+        Claim(topics, settings.client, owner),
+        marks,
+        written,
+        wall_clock_us,
+        stop,
+    )
+    Job(parts).run()
+
+
+def _missing(
+    watch: ConfigWatch, offsets: KafkaOffsets, settings: Settings, plan: Plan
+) -> Sequence[str]:
+    """Return the problems of a plan whose buffered events cannot be read again."""
+    found = offsets.describe({stream.topic for stream in watch.streams.values()})
+    in_force = streams_in_force(watch.streams, found, settings.topics)
+    return find_ranges(plan, in_force, offsets.begins(in_force.places))[1]
 
 
 def _fail(error: Exception, reporter: Reporter) -> int:
@@ -251,5 +309,21 @@ def _stop_on_signals(stop: threading.Event) -> None:
         signal.signal(number, on_signal)
 
 
+def read_start(arguments: Sequence[str]) -> WithoutCheckpoint | None:
+    """Return how a start with these arguments replaces the query of the checkpoint, or None.
+
+    Raises
+    ------
+    SystemExit
+        When an argument is not known, or two of the options are given.
+    """
+    parser = argparse.ArgumentParser(description="The streaming job of Coincide.")
+    options = parser.add_mutually_exclusive_group()
+    for start, option in STARTS.items():
+        options.add_argument(option, dest="start", action="store_const", const=start)
+    found: WithoutCheckpoint | None = parser.parse_args(arguments).start
+    return found
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(read_start(sys.argv[1:])))

@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+# Start of a job whose checkpoint is empty.
+WithoutCheckpoint = Literal["rebuild", "now", "beginning"]
 # Many modules import `Properties`, the type of librdkafka properties, from here.
-__all__ = ["Properties", "Settings"]
+__all__ = ["Properties", "Settings", "WithoutCheckpoint"]
 
 # The syntax of Java's -Xmx. Spark checks the other sizes, which have more notations.
 _HEAP = re.compile(r"[1-9]\d*[kmgtKMGT]?")
@@ -76,12 +78,12 @@ class Settings(ClientSettings):
         Field(
             ge=1,
             le=SLOTS_LIMIT,
-            description="Number of state partitions: the max parallelism. After a change, the job "
-            "distributes its state again at its next start.",
+            description="Number of state partitions: the max parallelism; unless "
+            "`coincide rescale` has registered another number.",
         ),
     ] = 2
     without_checkpoint: Annotated[
-        Literal["rebuild", "now", "beginning"],
+        WithoutCheckpoint,
         Field(
             description="Start of a job whose checkpoint is empty, in an installation that has "
             "written before: rebuild the state from Kafka (rebuild), continue without the buffered "

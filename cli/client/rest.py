@@ -131,8 +131,8 @@ class ServiceClient:
         self._check(answer)
         return dict(answer.json())
 
-    def put(self, path: str, document: Document) -> None:
-        """Create or replace a resource.
+    def put(self, path: str, document: Document) -> Document:
+        """Create or replace a resource; return the JSON object of the response.
 
         Parameters
         ----------
@@ -146,7 +146,9 @@ class ServiceClient:
         ServiceError
             The service does not answer, or rejects the document; the message states the reason.
         """
-        self._check(self._ask("PUT", path, **_as_body(document)))
+        answer = self._ask("PUT", path, **_as_body(document))
+        self._check(answer)
+        return dict(answer.json())
 
     def put_configuration(
         self, resources: list[Document], *, prune: bool, dry_run: bool

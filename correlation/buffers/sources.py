@@ -71,6 +71,29 @@ def join_sources(found: Iterable[Sources | None]) -> Sources | None:
     return tuple(joined)
 
 
+def unite_sources(found: Iterable[Sources | None]) -> Sources | None:
+    """Return the sources of the events of several slots; None if some are unknown.
+
+    Overlapping ranges with the same keep value become one range. An event that its slot has dropped
+    may be in the range of another slot, with a smaller keep value.
+    """
+    joined = join_sources(found)
+    if joined is None:
+        return None
+    united: list[Source] = []
+    for source in sorted(joined, key=lambda it: (it.partition, it.kept_from, it.begin)):
+        last = united[-1] if united else None
+        if (
+            last is not None
+            and (last.partition, last.kept_from) == (source.partition, source.kept_from)
+            and last.end >= source.begin
+        ):
+            united[-1] = last._replace(end=max(last.end, source.end))
+        else:
+            united.append(source)
+    return tuple(united)
+
+
 def cut_sources(sources: Sources, keep: int, forgotten_below: int) -> Sources:
     """Return the sources after events below a keep value were dropped, with few ranges.
 

@@ -17,7 +17,14 @@ import numpy as np
 from correlation.buffers.buffer import FULL_SEGMENT_EVENTS, StreamBuffer
 from correlation.buffers.events import Events
 from correlation.buffers.segment import Segment
-from correlation.buffers.sources import Source, Sources, join_sources, narrow_sources, select_events
+from correlation.buffers.sources import (
+    Source,
+    Sources,
+    join_sources,
+    narrow_sources,
+    select_events,
+    unite_sources,
+)
 from correlation.engine.registered import Registered
 from correlation.engine.totals import Totals
 from correlation.limits import UNKNOWN_WATERMARK
@@ -161,8 +168,9 @@ def redistribute(found: Sequence[Published], slots: int) -> list[Published]:
     """Return the states of another number of slots.
 
     Watermarks, bounds and the states of operators follow from the progress of the streams, which is
-    the same in all slots after the same batch. Totals are sums over the slots: the first new slot
-    continues with all of them.
+    the same in all slots after the same batch. The sources of a slot need not name the events of
+    others, so each new slot has the sources of all of them. Totals are sums over the slots: the
+    first new slot continues with all of them.
 
     Parameters
     ----------
@@ -177,6 +185,10 @@ def redistribute(found: Sequence[Published], slots: int) -> list[Published]:
             max(bounds[place] for bounds in _of_all(found, "forgotten", name)) for place in (0, 1)
         ]
         for name in position["forgotten"]
+    }
+    position["sources"] = {
+        name: _as_lists(unite_sources(_as_sources(it.position["sources"][name]) for it in found))
+        for name in position["sources"]
     }
     whole, none = Totals(), Totals()
     for it in found:

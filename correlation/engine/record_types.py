@@ -175,6 +175,11 @@ _JOB: dict[str, Schema] = {
     ),
     "durations": described(map_of(NUMBER), "Seconds of the newest batch, by phase."),
     "exception": described(nullable(STRING), "Last exception that stopped the query."),
+    "slots": described(nullable(POSITIVE), "Number of slots; null: not known yet."),
+    "wanted_slots": described(nullable(POSITIVE), "Number of slots that the job shall have."),
+    "slots_problem": described(
+        nullable(STRING), "Reason why the job cannot have the wanted number of slots now."
+    ),
     "applied_config_offset": nullable(INTEGER),
     "streams": list_of(RESOURCE_NAME, description="Streams that are read."),
     "waiting_streams": list_of(RESOURCE_NAME, description="Streams without a topic."),

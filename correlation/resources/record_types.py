@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import get_args
 
+from correlation.limits import SLOTS_LIMIT
 from correlation.resources.attributes import ATTRIBUTE_TYPES, ATTRIBUTES_LIMIT
 from correlation.resources.checks import NAME
+from correlation.resources.job_slots import JOB, SLOTS
 from correlation.resources.records import VERSION
 from correlation.resources.schemas import (
     COUNT,
@@ -156,3 +159,12 @@ STREAM = resource_type(
     "stream",
 )
 TEMPLATE = resource_type("template", object_of({"buckets": _BUCKETS_DESCRIBED}), "template")
+JOB_SLOTS = replace(
+    resource_type(
+        JOB,
+        object_of({SLOTS: {"type": "integer", "minimum": 1, "maximum": SLOTS_LIMIT}}),
+        "job_slots",
+    ),
+    summary="Wanted number of slots of the job; without this record, COINCIDE_SLOTS of the job.",
+    key=f"{JOB}/{SLOTS}",
+)

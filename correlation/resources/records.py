@@ -18,6 +18,7 @@ from correlation.resources.attributes import (
 )
 from correlation.resources.filters import Filter, read_filter
 from correlation.resources.histogram import Histogram
+from correlation.resources.job_slots import read_slots
 from correlation.resources.mapping import EventMapping, Form
 from correlation.resources.partitioning import Partitioning
 from correlation.resources.paths import path_from_document, path_to_document
@@ -38,16 +39,17 @@ _FORM_OF_FIELD: Mapping[str, Form] = {
     "end": "lasting",
 }
 Document = dict[str, Any]
-ResourceKind = Literal["stream", "condition", "template"]
+# Resources of a configuration, and the number of slots of the job.
+ResourceKind = Literal["stream", "condition", "template", "job"]
 
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A record of the config topic: a registered stream, condition or template.
+    """A record of the config topic: a registered stream, condition or template, or job/slots.
 
     Parameters
     ----------
-    kind : {"stream", "condition", "template"}
+    kind : {"stream", "condition", "template", "job"}
         Kind of the resource.
     name : str
         Name, unique within the kind.
@@ -120,6 +122,10 @@ class Resource:
         """Return the template that the document describes."""
         buckets = require(self.document, "buckets")
         return Template(self.name, Histogram.from_buckets(buckets), self.version)
+
+    def to_slots(self) -> int:
+        """Return the number of slots of the job that the document sets."""
+        return read_slots(self.document)
 
 
 def resource_key(kind: ResourceKind, name: str) -> bytes:

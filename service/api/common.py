@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Depends, Header, Path, Query, Request, Response, status
 from pydantic import BaseModel, Field
 
+from correlation.resources.job_slots import JOB
 from correlation.resources.records import ResourceKind
 from service.api.callers import CallerOf
 from service.api.problems import responses
@@ -150,7 +151,7 @@ class Write:
         written = self._plane.writes.put(
             kind, name, document, self._check, dry_run=self._dry_run, by=self._caller
         )
-        describe(self._response, written, f"/v1/{kind}s/{name}")
+        describe(self._response, written, _path_of(kind, name))
         return Stored(written.resource, written.offset or 0)
 
     def delete(self, kind: ResourceKind, name: str) -> Response:
@@ -165,7 +166,7 @@ class Write:
             kind, name, self._check, dry_run=self._dry_run, by=self._caller
         )
         response = Response(status_code=status.HTTP_204_NO_CONTENT)
-        describe(response, written, f"/v1/{kind}s/{name}")
+        describe(response, written, _path_of(kind, name))
         return response
 
     def pause(self, name: str, *, paused: bool) -> Stored:
@@ -173,11 +174,18 @@ class Write:
         written = self._plane.writes.pause(
             name, self._check, paused=paused, dry_run=self._dry_run, by=self._caller
         )
-        describe(self._response, written, f"/v1/conditions/{name}")
+        describe(self._response, written, _path_of("condition", name))
         return Stored(written.resource, written.offset or 0)
 
 
 Writing = Annotated[Write, Depends()]
+
+
+def _path_of(kind: ResourceKind, name: str) -> str:
+    """Return the path of a resource."""
+    return f"/v1/{kind}/{name}" if kind == JOB else f"/v1/{kind}s/{name}"
+
+
 _NOT_READ_BACK = "Written, but not read back in time"
 
 

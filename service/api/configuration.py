@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from fastapi import APIRouter, Header, Query, Response, status
 from fastapi.responses import JSONResponse
@@ -19,7 +19,7 @@ from service.api.common import DryRun, Plane, prefers, require_tag
 from service.api.problems import responses
 from service.api.wording import field_problems
 from service.configuration import Change, Wanted
-from service.documents.configuration import tag_of, to_documents
+from service.documents.configuration import ConfiguredKind, tag_of, to_documents
 from service.documents.fields import NAME_PATTERN, Document
 from service.documents.models import ConditionDocument, StreamDocument, TemplateDocument
 from service.documents.schema import file_schema
@@ -69,7 +69,7 @@ class Configuration(BaseModel):
 class Named(BaseModel):
     """A resource."""
 
-    kind: ResourceKind = Field(description="Kind of the resource.")
+    kind: ConfiguredKind = Field(description="Kind of the resource.")
     name: str = Field(description="Name of the resource.")
 
 
@@ -202,14 +202,12 @@ def _difference(
 ) -> Difference:
     def named(change: str) -> list[Named]:
         return [
-            Named(kind=it.resource.kind, name=it.resource.name)
-            for it in changes
-            if it.change == change
+            Named(kind=_kind_of(it), name=it.resource.name) for it in changes if it.change == change
         ]
 
     changed = [
         Changed(
-            kind=it.resource.kind,
+            kind=_kind_of(it),
             name=it.resource.name,
             fields=[ChangedField(**field._asdict()) for field in it.fields],
         )
@@ -224,6 +222,10 @@ def _difference(
         deleted=named("deleted"),
         warnings=warnings,
     )
+
+
+def _kind_of(change: Change) -> ConfiguredKind:
+    return cast("ConfiguredKind", change.resource.kind)
 
 
 def read_resources(items: Sequence[object]) -> list[Wanted]:

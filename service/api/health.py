@@ -110,6 +110,13 @@ class JobState(BaseModel):
         description="Duration of the newest batch in seconds, by phase."
     )
     exception: str | None = Field(description="Last exception that stopped the query.")
+    slots: int | None = Field(description="Number of slots of the job; null: not known yet.")
+    wanted_slots: int | None = Field(
+        description="Number of slots that the job shall have; null: not known yet."
+    )
+    slots_problem: str | None = Field(
+        description="Reason why the job cannot have the wanted number of slots now; it tries again."
+    )
     applied_config_offset: int | None = Field(
         description="Offset of the newest config record that the job has applied."
     )
@@ -235,6 +242,7 @@ async def get_job(plane: Plane, caller: CallerOf) -> JobState:
         recreated_topics=found.get("recreated_topics", {}),
         durations=found.get("durations", {}),
         exception=exception,
+        **plane.slots(),
         applied_config_offset=plane.applied_config_offset(),
         config_head_offset=plane.log.newest,
     )

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import orjson
 
-from correlation.resources.records import ResourceKind
 from service.documents.unchanged import as_written_now
 
 if TYPE_CHECKING:
@@ -20,8 +19,9 @@ if TYPE_CHECKING:
 
     from correlation.resources.records import Resource
 
+ConfiguredKind = Literal["template", "stream", "condition"]
 # Resources refer only to resources of earlier kinds.
-KIND_ORDER: tuple[ResourceKind, ...] = ("template", "stream", "condition")
+KIND_ORDER: tuple[ConfiguredKind, ...] = get_args(ConfiguredKind)
 _TAG_CHARACTERS = 32
 
 

@@ -7,18 +7,13 @@ Spark can write.
 from __future__ import annotations
 
 import os
-import uuid
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from spark_jobs.driver.failures import naming_store, query_error
-from spark_jobs.driver.session import max_tasks
-from spark_jobs.errors import CheckpointMismatchError, CheckpointStoreError
-from spark_jobs.worker.slots import slot_keys
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -28,11 +23,10 @@ if TYPE_CHECKING:
 
     from kafka_client.partition_offsets import Place
 
-_VERSION = 4
-_LAYOUT = "layout.json"
 # An offsets file begins with a version and properties; one line per source follows.
 _HEAD_LINES = 2
 _NO_OFFSETS = ("", "null", "-")
+_QUERY = "query"
 
 
 class Checkpoint:
@@ -60,6 +54,8 @@ class Checkpoint:
         with self.naming_store():
             self._files: Any = given.getFileSystem(self._configuration)
         self._root = self._files.makeQualified(given)
+        # Folder of Spark's own checkpoint of the query; the layout names it.
+        self.query = _QUERY
 
     def naming_store(self) -> AbstractContextManager[None]:
         """Raise CheckpointStoreError in place of an I/O error of the store."""
@@ -77,7 +73,7 @@ class Checkpoint:
     @property
     def query_location(self) -> str:
         """Location of Spark's own checkpoint of the query."""
-        return str(self._path("query").toString())
+        return str(self._path(self.query).toString())
 
     @property
     def cache_folder(self) -> str:
@@ -131,9 +127,28 @@ class Checkpoint:
             local = Path(path.toUri().getPath())
             local.with_name(f".{local.name}.crc").unlink(missing_ok=True)
 
+    def query_id(self) -> str | None:
+        """Return the id of the query; None: the checkpoint has no query."""
+        stored = self.read(f"{self.query}/metadata")
+        return None if stored is None else str(orjson.loads(stored)["id"])
+
+    def remove_query(self, name: str) -> None:
+        """Remove the folder of a query."""
+        # First: without its id, the rest of the query has no marks in Kafka.
+        self.remove(f"{name}/metadata")
+        self.remove(name)
+
+    def remove_other_queries(self) -> None:
+        """Remove what state stores of former queries have written after these were removed."""
+        with self.naming_store():
+            names = [str(it.getPath().getName()) for it in self._files.listStatus(self._root)]
+        for name in names:
+            if name.startswith(_QUERY) and name != self.query:
+                self.remove(name)
+
     def newest_batch(self) -> int:
         """Return the newest batch that was begun, or -1."""
-        return self._newest("query/offsets")
+        return self._newest("offsets")
 
     def has_unfinished_batch(self) -> bool:
         """Return whether the newest batch was begun but not completed."""
@@ -141,15 +156,15 @@ class Checkpoint:
 
     def completed_batch(self) -> int:
         """Return the newest completed batch, or -1."""
-        return self._newest("query/commits")
+        return self._newest("commits")
 
     def completed_offsets(self) -> dict[Place, int]:
         """Return the end offset of the completed batches for each (topic, partition)."""
-        return parse_offsets(*self._offsets("query/commits")[_HEAD_LINES:])
+        return parse_offsets(*self._offsets("commits")[_HEAD_LINES:])
 
     def begun_offsets(self) -> dict[Place, int]:
         """Return the end offsets of the newest batch, whether completed or not."""
-        return parse_offsets(*self._offsets("query/offsets")[_HEAD_LINES:])
+        return parse_offsets(*self._offsets("offsets")[_HEAD_LINES:])
 
     def change_offsets(
         self, gone: Collection[str], ends: Mapping[Place, int] | None = None
@@ -167,10 +182,10 @@ class Checkpoint:
         ends : mapping of (topic, partition) to int
             End offsets of truncated partitions.
         """
-        lines = self._offsets("query/offsets")
+        lines = self._offsets("offsets")
         changed = [_changed(line, gone, ends or {}) for line in lines[_HEAD_LINES:]]
         if changed != lines[_HEAD_LINES:]:
-            name = f"query/offsets/{self.newest_batch()}"
+            name = f"{self.query}/offsets/{self.newest_batch()}"
             self.write(name, "\n".join([*lines[:_HEAD_LINES], *changed]).encode())
 
     def discard_batch(self, batch: int) -> None:
@@ -186,14 +201,14 @@ class Checkpoint:
         # Offsets are removed last: until then the batch is unfinished.
         if batch == 0:
             # Spark requires that the first batch finds no state.
-            self.remove("query/state")
+            self.remove(f"{self.query}/state")
         else:
             self._remove_state(batch + 1)
-        self.remove(f"query/offsets/{batch}")
+        self.remove(f"{self.query}/offsets/{batch}")
 
     def _remove_state(self, version: int) -> None:
         """Remove changes and snapshots of a version of the state: the batch that reads it."""
-        store = self._path("query/state")
+        store = self._path(f"{self.query}/state")
         names = {f"{version}.changelog", f"{version}.zip"}
         with self.naming_store():
             if not self._files.exists(store):
@@ -207,11 +222,11 @@ class Checkpoint:
     def _offsets(self, folder: str) -> list[str]:
         """Read the offsets file of the newest batch in a folder, as lines."""
         newest = self._newest(folder)
-        stored = self.read(f"query/offsets/{newest}") if newest >= 0 else None
+        stored = self.read(f"{self.query}/offsets/{newest}") if newest >= 0 else None
         return (stored or b"").decode().splitlines()
 
     def _newest(self, folder: str) -> int:
-        path = self._path(folder)
+        path = self._path(f"{self.query}/{folder}")
         with self.naming_store():
             if not self._files.exists(path):
                 return -1
@@ -262,127 +277,3 @@ def _replace(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
     path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
     unfinished.replace(path)
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Distribution of the state over slots, fixed for a query.
-
-    Parameters
-    ----------
-    shuffle_partitions : int
-        Number of partitions of Spark's stateful operator.
-    slot_keys : tuple of int
-        One key per slot; see `spark_jobs.worker.slots`.
-    id : str
-        Unique id of the checkpoint.
-    generation : int
-        Number of changes of the number of slots, over all checkpoints of the installation.
-    """
-
-    shuffle_partitions: int
-    slot_keys: tuple[int, ...]
-    id: str
-    generation: int = 0
-
-    def to_document(self) -> dict[str, Any]:
-        """Return the stored form."""
-        return {
-            "v": _VERSION,
-            "shuffle_partitions": self.shuffle_partitions,
-            "slot_keys": self.slot_keys,
-            "id": self.id,
-            "generation": self.generation,
-        }
-
-    @classmethod
-    def from_document(cls, document: Mapping[str, Any]) -> Layout:
-        """Read the stored form.
-
-        Raises
-        ------
-        CheckpointMismatchError
-            When it has an unknown version.
-        """
-        if document["v"] != _VERSION:
-            raise CheckpointMismatchError(
-                f"the checkpoint has version {document['v']}, this software reads {_VERSION}: use "
-                "the software that wrote it, or begin with an empty checkpoint"
-            )
-        return cls(
-            document["shuffle_partitions"],
-            tuple(document["slot_keys"]),
-            document["id"],
-            document.get("generation", 0),
-        )
-
-
-def open_layout(checkpoint: Checkpoint, session: SparkSession, slots: int) -> Layout:
-    """Read the layout of the checkpoint, or create it for a new checkpoint.
-
-    Parameters
-    ----------
-    checkpoint : Checkpoint
-        Checkpoint of the job.
-    session : SparkSession
-        Session; `max_tasks` limits the shuffle partitions.
-    slots : int
-        Number of slots of a new checkpoint.
-
-    Raises
-    ------
-    CheckpointMismatchError
-        When the checkpoint has an unknown version.
-    """
-    stored = checkpoint.read(_LAYOUT)
-    if stored is not None:
-        return Layout.from_document(orjson.loads(stored))
-    layout = make_layout(session, slots, uuid.uuid4().hex, 0)
-    write_layout(checkpoint, layout)
-    return layout
-
-
-def make_layout(session: SparkSession, slots: int, identity: str, generation: int) -> Layout:
-    """Return a layout with a number of slots.
-
-    Parameters
-    ----------
-    session : SparkSession
-        Session; `max_tasks` limits the shuffle partitions.
-    slots : int
-        Number of slots.
-    identity : str
-        Id of the checkpoint.
-    generation : int
-        See `Layout`.
-    """
-    partitions = max_tasks(session, slots)
-    return Layout(partitions, slot_keys(session, slots, partitions), identity, generation)
-
-
-def write_layout(checkpoint: Checkpoint, layout: Layout) -> None:
-    """Store the layout of the checkpoint."""
-    checkpoint.write(_LAYOUT, orjson.dumps(layout.to_document()))
-
-
-def check_layout(checkpoint: Checkpoint, layout: Layout) -> None:
-    """Check that the checkpoint is still at its location.
-
-    Parameters
-    ----------
-    checkpoint : Checkpoint
-        Checkpoint of the job.
-    layout : Layout
-        Layout that was read at the start.
-
-    Raises
-    ------
-    CheckpointStoreError
-        When the stored layout is missing or differs. The folder of an unmounted store looks empty,
-        and a query would read all topics again.
-    """
-    stored = checkpoint.read(_LAYOUT)
-    if stored is None or orjson.loads(stored)["id"] != layout.id:
-        raise CheckpointStoreError(
-            checkpoint.location, f"{_LAYOUT} of this checkpoint is missing (is its volume mounted?)"
-        )

@@ -42,6 +42,21 @@ class Claim:
         self._look_at = 0.0
         self._renew_at = time.monotonic() + _RENEW_SECONDS
 
+    def widen(self, partitions: int) -> None:
+        """Claim more partitions of the sink, so that later owners fence off all of them.
+
+        Raises
+        ------
+        ClaimLostError
+            When another job has claimed the installation.
+        ProducerFencedError, UnusableProducerError
+            When the claim cannot be written.
+        """
+        if partitions > self.owner.partitions:
+            owner = self.owner._replace(partitions=partitions)
+            self._claims.renew(owner)
+            self.owner = owner
+
     def look(self) -> None:
         """Check every few seconds that no other job has claimed the installation.
 

@@ -113,17 +113,23 @@ class ConfigTopic:
             f"with id {former}, but the topic now has id {now}. Write the missing streams and "
             "conditions to it (from a backup, or with `coincide apply`), then start the job with "
             f"COINCIDE_ACCEPT_CONFIG_TOPIC={now}; conditions that the topic does not contain are "
-            "removed. Or start with an empty checkpoint and COINCIDE_WITHOUT_CHECKPOINT=beginning. "
-            "See docs/operations.md, "
+            "removed. Or start once with --from-beginning. See docs/operations.md, "
             '"The config topic was lost"'
         )
 
 
 def note_config_topic(checkpoint: Checkpoint, topic_id: str | None) -> None:
-    """Store the id of the config topic that the state of an empty checkpoint comes from."""
-    if topic_id is not None:
+    """Store the id of the config topic that a rebuilt state comes from, if no id is stored."""
+    if topic_id is not None and checkpoint.read(_file(0)) is None:
         document = {"v": _VERSION, "id": topic_id}
         checkpoint.write(_file(0), orjson.dumps(document))
+
+
+def forget_config_topic(checkpoint: Checkpoint) -> None:
+    """Remove the stored ids: the next config topic that is found belongs to the checkpoint."""
+    # The last epoch first: a kill leaves an earlier topic, which is checked, too.
+    for epoch in range(_read(checkpoint).epoch, -1, -1):
+        checkpoint.remove(_file(epoch))
 
 
 def _file(epoch: int) -> str:

@@ -1,4 +1,4 @@
-"""The driver's view of the config topic: registered streams, output topics and their changes."""
+"""The driver's view of the config topic: streams, output topics, slots, and their changes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from correlation.config_records import Unreadable, read_key
 from correlation.errors import UnreadableRecordError
 from correlation.kinds import to_condition
 from correlation.newest_records import NewestRecords
+from correlation.resources.job_slots import JOB
 from correlation.resources.records import Resource
 from kafka_client.consumers import is_record, open_consumer
 from kafka_client.messages import as_bytes
@@ -35,7 +36,7 @@ _MAX_RECORDS = 500
 
 
 class ConfigWatch:
-    """Follows the config topic and keeps the streams and output topics registered there.
+    """Follows the config topic; keeps the streams, output topics and slots registered there.
 
     Parameters
     ----------
@@ -51,6 +52,7 @@ class ConfigWatch:
         self._consumer.assign([self._place])
         self._streams: dict[str, Stream] = {}
         self._output_topics: dict[str, str] = {}
+        self._slots: int | None = None
         self._newest = NewestRecords(orjson.loads)
         self._changed_at = time.monotonic()
 
@@ -63,6 +65,11 @@ class ConfigWatch:
     def output_topics(self) -> frozenset[str]:
         """Output topics of the registered conditions."""
         return frozenset(self._output_topics.values())
+
+    @property
+    def slots(self) -> int | None:
+        """Registered number of slots of the job, or None."""
+        return self._slots
 
     @property
     def unreadable(self) -> tuple[Unreadable, ...]:
@@ -131,6 +138,8 @@ class ConfigWatch:
             self._take_condition(name, resource)
         elif kind == "stream":
             self._take_stream(name, resource)
+        elif kind == JOB:
+            self._slots = None if resource is None else resource.to_slots()
 
     def _take_stream(self, name: str, resource: Resource | None) -> None:
         before = self._streams.get(name)

@@ -11,10 +11,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from spark_jobs.driver.checkpoint import Checkpoint, Layout
+    from spark_jobs.driver.checkpoint import Checkpoint
     from spark_jobs.driver.claim import Claim
     from spark_jobs.driver.config_topic import ConfigTopic
     from spark_jobs.driver.config_watch import ConfigWatch
+    from spark_jobs.driver.layout import Layout
     from spark_jobs.driver.offsets import KafkaOffsets
     from spark_jobs.driver.reports import Reporter
     from spark_jobs.settings import Settings
@@ -51,3 +52,8 @@ class Parts:
     written: int
     clock: Callable[[], int]
     stop: threading.Event
+
+    @property
+    def wanted_slots(self) -> int:
+        """Number of slots that the job shall have."""
+        return self.watch.slots or self.settings.slots

@@ -1,4 +1,4 @@
-"""Decide how a job begins: with its checkpoint, or with its published state."""
+"""Decide how a query begins: with its checkpoint, or with the published state of the slots."""
 
 from __future__ import annotations
 
@@ -12,18 +12,25 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from kafka_client.consumers import open_consumer, read_ranges
 from kafka_client.partition_offsets import list_ranges
-from spark_jobs.driver.checkpoint import make_layout, write_layout
-from spark_jobs.driver.config_topic import note_config_topic
+from spark_jobs.driver.config_topic import forget_config_topic, note_config_topic
+from spark_jobs.driver.layout import make_layout, replace_layout
 from spark_jobs.driver.rebuild import (
     Plan,
     describe_plan,
+    describe_problems,
     holding,
     make_states,
     read_plan,
+    remove_plan,
     store_plan,
     without_events,
 )
-from spark_jobs.errors import CheckpointMismatchError, DeliveryError
+from spark_jobs.errors import (
+    CheckpointMismatchError,
+    DeliveryError,
+    RebuildError,
+    RescaleRefusedError,
+)
 from spark_jobs.worker.slot_records import Generation, generation_of, read_generations
 
 if TYPE_CHECKING:
@@ -31,8 +38,12 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from spark_jobs.driver.checkpoint import Checkpoint, Layout
-    from spark_jobs.settings import Properties, Settings
+    from spark_jobs.driver.checkpoint import Checkpoint
+    from spark_jobs.driver.layout import Layout
+    from spark_jobs.settings import Properties, Settings, WithoutCheckpoint
+
+    # Returns the problems of a plan whose buffered events cannot be read again.
+    Missing = Callable[[Plan], Sequence[str]]
 
 _log = logging.getLogger(__name__)
 
@@ -41,15 +52,19 @@ _ANSWER_SECONDS = 30.0
 _READ_SECONDS = 600.0
 
 
-def read_state(properties: Properties, topic: str) -> dict[bytes, bytes]:
-    """Return the newest value of each key of the state topic.
+def read_state(
+    properties: Properties, topic: str, timeout_seconds: float = _READ_SECONDS
+) -> dict[bytes, bytes]:
+    """Return the newest committed value of each key of the state topic.
 
     Parameters
     ----------
     properties : mapping
         librdkafka properties.
     topic : str
-        Name of the topic. Its transactions must be decided: the job has claimed the installation.
+        Name of the topic.
+    timeout_seconds : float
+        Max time to read it.
 
     Raises
     ------
@@ -60,7 +75,7 @@ def read_state(properties: Properties, topic: str) -> dict[bytes, bytes]:
     place = (topic, 0)
     with closing(open_consumer(properties, f"{topic}.reader")) as consumer:
         ranges = list_ranges(consumer, [place], _ANSWER_SECONDS)
-        for message in read_ranges(consumer, ranges, time.monotonic() + _READ_SECONDS):
+        for message in read_ranges(consumer, ranges, time.monotonic() + timeout_seconds):
             key, value = message.key() or b"", message.value()
             if value is None:
                 found.pop(key, None)
@@ -97,6 +112,7 @@ def prepare_layout(
     layout: Layout,
     settings: Settings,
     values: Mapping[bytes, bytes],
+    slots: int,
 ) -> Layout:
     """Return the layout of the query; plan a rebuild if the checkpoint has no query.
 
@@ -112,6 +128,8 @@ def prepare_layout(
         Settings of the job.
     values : mapping of bytes to bytes
         Newest value of each key of the state topic.
+    slots : int
+        Wanted number of slots.
 
     Raises
     ------
@@ -124,26 +142,102 @@ def prepare_layout(
     """
     plan = read_plan(checkpoint)
     if plan is not None:
-        return _apply(checkpoint, layout, plan)
+        if layout != plan.layout:
+            replace_layout(checkpoint, plan.layout)
+        return plan.layout
     if checkpoint.newest_batch() >= 0:
         _check_newest(layout, read_generations(values))
         return layout
     if values and settings.without_checkpoint == "beginning":
-        _log.warning("all topics are read from their beginning; their alarms are written again")
-        remove_records(settings.client, settings.topics.state, values)
+        _forget_state(settings, values)
         return layout
     generations = read_generations(values)
     if not generations:
         return layout
-    plan = _plan(session, layout, generations, settings.slots)
-    if settings.without_checkpoint == "now":
-        slots = tuple(it and without_events(it) for it in plan.slots)
-        plan = replace(plan, slots=slots)
+    plan = _plan_rebuild(session, layout, generations, slots, settings.without_checkpoint)
+    return _rebuild(checkpoint, plan)
+
+
+def replace_query(
+    checkpoint: Checkpoint,
+    session: SparkSession,
+    layout: Layout,
+    settings: Settings,
+    values: Mapping[bytes, bytes],
+    slots: int,
+    start: WithoutCheckpoint,
+    missing: Missing,
+) -> Layout:
+    """Replace the query of a checkpoint as if the checkpoint were empty; return its new layout.
+
+    What the slots have written counts, whatever the checkpoint contains: an unfinished batch is not
+    completed, and slots that have written it leave it out (`Plan.written`).
+
+    Parameters
+    ----------
+    checkpoint, session, settings, values, slots
+        See `prepare_layout`.
+    layout : Layout
+        Layout that the checkpoint has, with another id: copies of the checkpoint are refused from
+        now on.
+    start : {"rebuild", "now", "beginning"}
+        How the query begins.
+    missing : callable
+        See `plan_rescale`.
+
+    Raises
+    ------
+    RebuildError, UnknownRecordVersionError
+        When the state cannot be rebuilt; the checkpoint remains as it is.
+    KafkaException, DeliveryError
+        When Kafka does not answer.
+    """
+    if start == "beginning":
+        _forget_state(settings, values)
+        remove_plan(checkpoint)
+        layout = make_layout(session, slots, layout.id, layout.generation + 1)
+        replace_layout(checkpoint, layout)
+        forget_config_topic(checkpoint)
+        return layout
+    generations = read_generations(values)
+    if not generations:
+        if checkpoint.query_id() is None:
+            replace_layout(checkpoint, layout)
+            return layout
+        raise RebuildError(
+            f"the state of the slots is not in {settings.topics.state}, so the query of the "
+            "checkpoint cannot be replaced: start without --rebuild or --from-now, or start once "
+            "with --from-beginning (alarms are written again with the same alarm_id)"
+        )
+    plan = _plan_rebuild(session, layout, generations, slots, start)
+    if problems := missing(plan):
+        raise RebuildError(describe_problems(problems, is_ordered=True))
+    return _rebuild(checkpoint, plan)
+
+
+def _forget_state(settings: Settings, values: Mapping[bytes, bytes]) -> None:
+    _log.warning("all topics are read from their beginning; their alarms are written again")
+    remove_records(settings.client, settings.topics.state, values)
+
+
+def _plan_rebuild(
+    session: SparkSession,
+    layout: Layout,
+    generations: list[Generation],
+    slots: int,
+    start: WithoutCheckpoint,
+) -> Plan:
+    plan = _plan(session, layout, generations, slots)
+    if start == "now":
+        return replace(plan, slots=tuple(it and without_events(it) for it in plan.slots))
+    return plan
+
+
+def _rebuild(checkpoint: Checkpoint, plan: Plan) -> Layout:
     config_ids = {it.config_topic_id for it in plan.slots if it is not None}
     note_config_topic(checkpoint, next((it for it in config_ids if it is not None), None))
-    _log.info("the checkpoint is empty: the state is rebuilt from Kafka, %s", describe_plan(plan))
-    store_plan(checkpoint, plan)
-    return _apply(checkpoint, layout, plan)
+    _log.info("the state is rebuilt from Kafka, %s", describe_plan(plan))
+    return adopt_plan(checkpoint, plan)
 
 
 def _check_newest(layout: Layout, generations: Sequence[Generation]) -> None:
@@ -155,54 +249,57 @@ def _check_newest(layout: Layout, generations: Sequence[Generation]) -> None:
     if others or newest.number > layout.generation:
         raise CheckpointMismatchError(
             "COINCIDE_CHECKPOINT: the output in Kafka was continued with another checkpoint, "
-            f"{', '.join(sorted(others)) or 'a newer copy of this one'}: use that, or start with "
-            "an empty checkpoint: the job then rebuilds its state from Kafka"
+            f"{', '.join(sorted(others)) or 'a newer copy of this one'}: use that, or start once "
+            "with --rebuild: the job then rebuilds its state from Kafka"
         )
 
 
-def rescale(
-    checkpoint: Checkpoint,
+def plan_rescale(
     session: SparkSession,
     layout: Layout,
-    settings: Settings,
-    missing: Callable[[Plan], Sequence[str]],
-) -> Layout | None:
-    """Plan another number of slots; None if the slots must first complete a batch.
+    values: Mapping[bytes, bytes],
+    slots: int,
+    missing: Missing,
+) -> Plan | None:
+    """Plan another number of slots; None if the slots have not written the same batch last.
 
     Parameters
     ----------
-    checkpoint, session, layout, settings
-        See `prepare_layout`. The checkpoint has no unfinished batch.
+    session : SparkSession
+        Session.
+    layout : Layout
+        Present layout.
+    values : mapping of bytes to bytes
+        Newest value of each key of the state topic.
+    slots : int
+        Wanted number of slots.
     missing : callable
         Returns the problems of a plan whose buffered events cannot be read again.
 
     Raises
     ------
-    CheckpointMismatchError
-        When the state cannot be distributed now; the checkpoint remains as it is.
+    RescaleRefusedError
+        When the state cannot be distributed now.
+    RebuildError, UnknownRecordVersionError
+        When the published state is not complete, or another version of this software wrote it.
     """
-    generations = read_generations(read_state(settings.client, settings.topics.state))
+    generations = read_generations(values)
     present = generations[0] if generations else None
     if present is None or present.number != layout.generation or not present.is_level:
         return None
     if names := holding(present):
-        raise CheckpointMismatchError(
-            f"COINCIDE_SLOTS: is {settings.slots}, but cannot be changed now from "
-            f"{present.slots}: the slots have different states of condition {', '.join(names)}, "
-            "because events wait for its next block, or the watermark or the declaration of one of "
-            "its streams was changed. Set the former number and try again later, or pause the "
-            "condition before"
+        raise RescaleRefusedError(
+            f"the slots have different states of condition {', '.join(names)}, because events wait "
+            "for its next block, or the watermark or the declaration of one of its streams was "
+            "changed; wait, register the condition without block_size, or pause it"
         )
-    plan = _plan(session, layout, [present], settings.slots)
+    plan = _plan(session, layout, [present], slots)
     if problems := missing(plan):
-        raise CheckpointMismatchError(
-            f"COINCIDE_SLOTS: is {settings.slots}, but cannot be changed now from "
-            f"{present.slots}: buffered events cannot be read again: {'; '.join(problems)}. Set "
-            "the former number, and try again when these events are not needed any more"
+        raise RescaleRefusedError(
+            f"buffered events cannot be read again: {'; '.join(problems)}; wait until these "
+            "events are not needed any more"
         )
-    _log.info("the state is distributed to other slots, %s", describe_plan(plan))
-    store_plan(checkpoint, plan)
-    return _apply(checkpoint, layout, plan)
+    return plan
 
 
 def _plan(session: SparkSession, layout: Layout, generations: list[Generation], slots: int) -> Plan:
@@ -210,13 +307,13 @@ def _plan(session: SparkSession, layout: Layout, generations: list[Generation], 
     return Plan(make_layout(session, len(states), layout.id, number), tuple(states))
 
 
-def _apply(checkpoint: Checkpoint, layout: Layout, plan: Plan) -> Layout:
-    """Replace query and layout of the checkpoint by those of a plan, unless they are its own."""
-    if layout != plan.layout:
-        # First: without its id, the rest of the former query has no marks in Kafka.
-        checkpoint.remove("query/metadata")
-        checkpoint.remove("query")
-        write_layout(checkpoint, plan.layout)
+def adopt_plan(checkpoint: Checkpoint, plan: Plan) -> Layout:
+    """Store a plan, which from now on counts also after a kill; return its layout.
+
+    Query and layout of the checkpoint are replaced by those of the plan.
+    """
+    store_plan(checkpoint, plan)
+    replace_layout(checkpoint, plan.layout)
     return plan.layout
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from correlation.engine.published import Published, read_sources, redistribute
-from spark_jobs.driver.checkpoint import Layout
+from spark_jobs.driver.layout import Layout
 from spark_jobs.errors import RebuildError
 from spark_jobs.worker.positions import Positions, newest, position_of
 from spark_jobs.worker.slot_records import Generation, SlotRecord
@@ -283,14 +283,23 @@ def _describe_gap(topic: str, partition: int, first: int, begin: int) -> str:
     )
 
 
-def describe_problems(problems: Sequence[str]) -> str:
-    """Return the message of a rebuild that is not possible."""
+def describe_problems(problems: Sequence[str], *, is_ordered: bool = False) -> str:
+    """Return the message of a rebuild that is not possible.
+
+    Parameters
+    ----------
+    problems : sequence of str
+        Problems that `find_ranges` has found.
+    is_ordered : bool
+        Whether the job was started with --rebuild, and the checkpoint has a query.
+    """
+    begin, remedy = "COINCIDE_CHECKPOINT: is empty, and", "Restore the checkpoint"
+    if is_ordered:
+        begin, remedy = "--rebuild:", "Start without --rebuild: the checkpoint was not changed"
     return (
-        f"COINCIDE_CHECKPOINT: is empty, and the state cannot be rebuilt: {'; '.join(problems)}. "
-        "Restore the checkpoint; or remove its folder and start with "
-        "COINCIDE_WITHOUT_CHECKPOINT=now (pairs with these events are lost), or with "
-        "COINCIDE_WITHOUT_CHECKPOINT=beginning (the topics are read again from their oldest "
-        "records, and alarms are written again with the same alarm_id)"
+        f"{begin} the state cannot be rebuilt: {'; '.join(problems)}. {remedy}; or start once with "
+        "--from-now (pairs with these events are lost), or with --from-beginning (the topics are "
+        "read again from their oldest records, and alarms are written again with the same alarm_id)"
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spark_jobs.driver.planning import remove_former, rescale
+from spark_jobs.driver.planning import adopt_plan, remove_former
 from spark_jobs.driver.rebuild import (
     Plan,
     describe_problems,
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from kafka_client.partition_offsets import Place
-    from spark_jobs.driver.checkpoint import Layout
+    from spark_jobs.driver.layout import Layout
     from spark_jobs.driver.parts import Parts
     from spark_jobs.driver.streams_in_force import StreamsInForce
     from spark_jobs.worker.in_force import InForce
@@ -64,34 +64,14 @@ class Rebuilding:
         return {} if self._plan is None else as_places(self._plan.starts)
 
     @property
-    def has_wanted_slots(self) -> bool:
-        """Whether the query has the number of slots of the settings."""
-        return len(self._layout.slot_keys) == self._parts.settings.slots
+    def slots(self) -> int:
+        """Number of slots of the query."""
+        return len(self._layout.slot_keys)
 
-    def rescale(self, in_force: StreamsInForce) -> bool:
-        """Plan the number of slots of the settings; return False if a batch must come first.
-
-        Parameters
-        ----------
-        in_force : StreamsInForce
-            Streams of the next run.
-
-        Raises
-        ------
-        CheckpointMismatchError
-            When the state of a condition cannot be distributed now.
-        """
-        parts = self._parts
-        begins = parts.offsets.begins(in_force.places)
-
-        def missing(plan: Plan) -> list[str]:
-            return find_ranges(plan, in_force, begins)[1]
-
-        layout = rescale(parts.checkpoint, parts.session, self._layout, parts.settings, missing)
-        if layout is None:
-            return False
-        self._layout, self._plan = layout, read_plan(parts.checkpoint)
-        return True
+    def adopt(self, plan: Plan) -> None:
+        """Replace the query by that of a plan; the checkpoint has no unfinished batch."""
+        self._layout = adopt_plan(self._parts.checkpoint, plan)
+        self._plan = plan
 
     def plan_for(self, in_force: StreamsInForce, completed: Mapping[Place, int]) -> Plan | None:
         """Return the plan for a run of the query; None when its positions are reached.

@@ -80,6 +80,9 @@ class Reporter:
             "last_batch_at": None,
             "durations": {},
             "exception": None,
+            "slots": None,
+            "wanted_slots": None,
+            "slots_problem": None,
             "applied_config_offset": None,
             "streams": [],
             "waiting_streams": [],
@@ -112,6 +115,10 @@ class Reporter:
         if self._facts["exception"] is not None:
             self._facts["exception"] = self._hide(self._facts["exception"])
         self._write()
+
+    def slots(self, present: int, wanted: int, problem: str | None) -> None:
+        """Set the present and the wanted number of slots, and why the job still has the present."""
+        self._facts |= {"slots": present, "wanted_slots": wanted, "slots_problem": problem}
 
     def lost(self, totals: Mapping[Place, int]) -> None:
         """Set the number of records lost before they were read, by (topic, partition)."""

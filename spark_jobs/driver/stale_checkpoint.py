@@ -18,7 +18,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import TYPE_CHECKING, TypeVar
 
-import orjson
 from confluent_kafka import KafkaException
 
 from kafka_client.settings import user_of
@@ -32,7 +31,8 @@ from spark_jobs.sink.transactions import PartitionProducer
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from spark_jobs.driver.checkpoint import Checkpoint, Layout
+    from spark_jobs.driver.checkpoint import Checkpoint
+    from spark_jobs.driver.layout import Layout
     from spark_jobs.settings import Properties, Settings
     from spark_jobs.sink.options import Owner
     from spark_jobs.sink.transactions import Target
@@ -57,7 +57,7 @@ def check_copy(checkpoint: Checkpoint, layout: Layout, settings: Settings) -> No
     UnusableProducerError
         When Kafka does not answer in time, or the right to a group is missing.
     """
-    query = _read_query(checkpoint)
+    query = checkpoint.query_id()
     if query is None:
         return
     topics, client = settings.topics, settings.client
@@ -109,7 +109,7 @@ def check_checkpoint(
     ProducerFencedError, UnusableProducerError
         When Kafka does not accept the job's transactional ids.
     """
-    query = _read_query(checkpoint)
+    query = checkpoint.query_id()
     if query is None:
         return -1
     targets = [
@@ -155,12 +155,6 @@ def check_marks(newest: int, targets: Iterable[Target], properties: Properties) 
         return PartitionProducer(target, properties).next_batch()
 
     return _compare(newest, next_batch, targets)
-
-
-def _read_query(checkpoint: Checkpoint) -> str | None:
-    """Return the id of the query; None for a new checkpoint."""
-    stored = checkpoint.read("query/metadata")
-    return None if stored is None else str(orjson.loads(stored)["id"])
 
 
 def _parts(layout: Layout) -> list[int | str]:

@@ -162,5 +162,8 @@ def mark_group(prefix: str, query: str, part: int | str) -> str:
 def producer_of(target: Target, properties: Properties) -> PartitionProducer:
     """Return this worker's producer for a partition of the sink."""
     if target not in _producers:
+        # Fenced off by the new producer: of a query with another number of slots.
+        for former in [it for it in _producers if it.transactional_id == target.transactional_id]:
+            del _producers[former]
         _producers[target] = PartitionProducer(target, properties)
     return _producers[target]

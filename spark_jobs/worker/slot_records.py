@@ -165,8 +165,7 @@ def read_generations(values: Mapping[bytes, bytes]) -> list[Generation]:
         if "error" in {**position, **found_totals}:
             raise RebuildError(
                 f"the state of slot {key.decode()} is not in Kafka: it exceeded max.message.bytes "
-                "of its topic. Restore the checkpoint, or start with an empty one and "
-                "COINCIDE_WITHOUT_CHECKPOINT=beginning"
+                "of its topic. Restore the checkpoint, or start once with --from-beginning"
             )
         # The version of the totals is that of the position.
         del found_totals["v"]

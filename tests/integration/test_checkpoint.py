@@ -12,15 +12,9 @@ from pyspark.sql import SparkSession
 
 from correlation.errors import UnknownRecordVersionError
 from kafka_client.partition_offsets import Place
-from spark_jobs.driver.checkpoint import (
-    Checkpoint,
-    check_layout,
-    make_layout,
-    open_layout,
-    parse_offsets,
-    write_layout,
-)
+from spark_jobs.driver.checkpoint import Checkpoint, parse_offsets
 from spark_jobs.driver.config_topic import ConfigTopic
+from spark_jobs.driver.layout import check_layout, make_layout, open_layout, write_layout
 from spark_jobs.driver.losses import LossCounter
 from spark_jobs.driver.replanning import Replanning
 from spark_jobs.driver.session import open_session

@@ -228,6 +228,25 @@ def test_driver_renews_its_claim_until_another_job_has_claimed(
     assert installation.claims.read() == winner
 
 
+def test_p_owner_claim_of_more_partitions_is_seen_by_the_next_owner(
+    installation: Installation,
+) -> None:
+    driver = Claim(installation.topics, installation.properties, installation.claim("one"))
+    driver.widen(1)
+    assert driver.owner.partitions == 1
+    driver.widen(3)
+    assert installation.claims.read() == driver.owner
+    assert driver.owner.partitions == 3
+    last = installation.open_transaction(sink_id(installation.topics.prefix, 2))
+    winner = installation.claim("two")
+    assert winner.partitions == 3
+    with pytest.raises(KafkaException):
+        last.commit_transaction(PATIENCE_SECONDS)
+    with pytest.raises(ClaimLostError):
+        driver.widen(4)
+    assert installation.claims.read() == winner
+
+
 def test_driver_that_cannot_read_the_claim_goes_on(
     installation: Installation, caplog: pytest.LogCaptureFixture
 ) -> None:

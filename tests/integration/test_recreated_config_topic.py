@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from correlation.resources.records import Resource
 from correlation.resources.streams import Stream
 from tests.support.job import JobUnderTest
 from tests.support.kafka import recreate_topic, topic_id
@@ -98,12 +99,15 @@ def expect_new_conditions(job: JobUnderTest) -> None:
 def test_config_topic_recreated_while_stopped_is_refused_then_accepted(job: JobUnderTest) -> None:
     assert job.stop() == 0
     former, now = recreate_config(job)
+    job.register(Resource("job", "slots", 1, 0, {"slots": 3}))
     job.process.start()
     expect_refusal(job, former, now)
 
+    # The number of slots changes before the first batch with the new topic.
     accept(job, now)
     job.start()
     expect_new_conditions(job)
+    assert job.job_records()[-1]["slots"] == 3
     # The setting may stay; what is registered later is taken in as ever, and another topic is not.
     job.delete(ADDED.resource)
     job.wait_for_slots(lambda slots: all(set(slot["conditions"]) == {"kept"} for slot in slots))

@@ -76,12 +76,12 @@ def assert_refused(job: JobUnderTest) -> None:
     assert record["state"] == "failed"
     assert record["exception"].startswith("COINCIDE_CHECKPOINT: ")
     assert "is older than" in record["exception"]
-    assert "start with an empty checkpoint" in record["exception"]
+    assert "start once with --rebuild" in record["exception"]
     assert "\n" not in record["exception"]
     assert record["exception"] in job.process.log_end(200)
 
 
-def test_restored_checkpoint_is_refused_and_an_empty_one_continues(
+def test_restored_checkpoint_is_refused_and_a_rebuild_continues(
     job: JobUnderTest,
 ) -> None:
     checkpoint, backup = job.folder / "checkpoint", job.folder / "backup"
@@ -104,7 +104,7 @@ def test_restored_checkpoint_is_refused_and_an_empty_one_continues(
         assert_refused(job)
         assert job.alarms("near") == written
 
-        shutil.rmtree(checkpoint)
+        job.process = job.make_process(option="--rebuild")
         job.start()
         assert set(third) <= set(job.alarms("near", awaited=third))
         counts = Counter(

@@ -45,8 +45,14 @@ def check_set_aside(client: httpx.Client) -> None:
     assert [(it["key"], it["problem"].split(":")[0]) for it in unreadable(client)] == [
         ("stream/x", "the value is not valid JSON"),
         ("template/t", "the value is not a JSON object"),
-        ("neither kind nor name", "the key must be kind/name of a stream, condition or template"),
-        ("stream/\\xff", "the key must be kind/name of a stream, condition or template"),
+        (
+            "neither kind nor name",
+            "the key must be kind/name of a stream, condition or template, or job/slots",
+        ),
+        (
+            "stream/\\xff",
+            "the key must be kind/name of a stream, condition or template, or job/slots",
+        ),
     ]
     assert "coincide_config_records_unreadable 4.0" in client.get("/metrics").text
     for path in ("/v1/streams/x", "/v1/conditions/c/plan"):

@@ -234,8 +234,9 @@ class ClusterJob(JobUnderTest):
 
     cluster: SparkCluster = field(kw_only=True)
 
-    def make_process(self, name: str = "job", **changes: str) -> ChildProcess:
+    def make_process(self, name: str = "job", option: str = "", **changes: str) -> ChildProcess:
         """Build a `spark-submit` process with changed environment variables; it is not started."""
+        assert not option, "spark-submit is tested without options"
         environment = {**self.environment, **self.cluster.environment, **changes}
         command = self.cluster.submit_command()
         return ChildProcess(name, command, self.folder / f"{name}.log", environment)

@@ -79,9 +79,9 @@ class JobUnderTest:
             names = [name for name, it in channels.items() if it == compacted]
             create_topics(self.bootstrap, dict.fromkeys(names, 1), policy)
 
-    def make_process(self, name: str = "job", **changes: str) -> ChildProcess:
-        """Build a job process with changed environment variables; it is not started."""
-        command = [sys.executable, "-m", "spark_jobs.main"]
+    def make_process(self, name: str = "job", option: str = "", **changes: str) -> ChildProcess:
+        """Build a job process with an option and changed variables; it is not started."""
+        command = [sys.executable, "-m", "spark_jobs.main", *([option] if option else [])]
         environment = {**self.environment, **changes}
         return ChildProcess(name, command, self.folder / f"{name}.log", environment)
 
@@ -206,7 +206,9 @@ def total(slots: Iterable[dict[str, Any]], counter: str, **labels: str) -> int:
 def unfinish_last_batch(job: JobUnderTest) -> None:
     """Stop the job and remove the commit file of its last batch."""
     assert job.stop() == 0
-    commits = job.folder / "checkpoint" / "query" / "commits"
+    layout = json.loads((job.folder / "checkpoint" / "layout.json").read_text())
+    name = f"query-{layout['generation']}" if layout["generation"] else "query"
+    commits = job.folder / "checkpoint" / name / "commits"
     last = max(int(path.name) for path in commits.iterdir() if path.name.isdigit())
     (commits / str(last)).unlink()
     (commits / f".{last}.crc").unlink(missing_ok=True)

@@ -194,6 +194,12 @@ function newest(alarms) {
   );
 }
 
+function slots(job) {
+  if (job.slots === job.wanted_slots) return job.slots;
+  const reason = job.slots_problem === null ? "" : `: ${job.slots_problem}`;
+  return `${job.slots ?? "–"}, wanted ${job.wanted_slots}${reason}`;
+}
+
 function details(job) {
   const lags = Object.entries(job.lag).flatMap(([topic, partitions]) =>
     Object.entries(partitions).map(([partition, records]) => [
@@ -220,6 +226,7 @@ function details(job) {
         ),
     facts([
       ["Query", job.query_id],
+      ["Slots", slots(job)],
       ["Last batch", job.last_batch_at === null ? null : moment(job.last_batch_at)],
       ["Last report", job.at === null ? null : moment(job.at)],
       [

@@ -24,6 +24,7 @@ BODIES: dict[str, Any] = {
     },
     "/v1/templates/{name}": {"buckets": [[0, 10, 1]]},
     "/v1/config": {"resources": []},
+    "/v1/job/slots": {"slots": 2},
     "/v1/conditions:validate": {"condition": {}},
     "/v1/conditions/{name}/explain": {"a": {"id": "a1"}, "b": {"id": "b1"}},
 }
@@ -63,7 +64,7 @@ def test_unknown_parameter_is_refused_everywhere(method: str, path: str, known: 
 
 
 def test_every_route_is_tried() -> None:
-    assert len(OPERATIONS) == 27
+    assert len(OPERATIONS) == 29
     found = {name for _, _, known in OPERATIONS for name in known}
     assert found == {
         *("dry_run", "prune", "limit", "after", "key", "sample_from_topic", "sample_records"),

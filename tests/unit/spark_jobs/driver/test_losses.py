@@ -13,7 +13,8 @@ import pytest
 from correlation.errors import UnknownRecordVersionError
 from correlation.resources.streams import Stream
 from spark_jobs.driver import event_topics
-from spark_jobs.driver.checkpoint import Checkpoint, Layout
+from spark_jobs.driver.checkpoint import Checkpoint
+from spark_jobs.driver.layout import Layout
 from spark_jobs.driver.losses import LossCounter
 from spark_jobs.driver.offsets import FoundTopic
 from spark_jobs.driver.parts import Parts
@@ -42,7 +43,7 @@ class Files(Checkpoint):
 
     def __init__(self, cache: str) -> None:
         self.files: dict[str, bytes] = {}
-        self.location = "memory"
+        self.location, self.query = "memory", "query"
         self.kill_at: str | None = None
         self.full = False
         self.writes: list[str] = []
@@ -75,7 +76,9 @@ class Files(Checkpoint):
 
     def _newest(self, folder: str) -> int:
         found = [name.rpartition("/") for name in self.files]
-        return max((int(file) for parent, _, file in found if parent == folder), default=-1)
+        return max(
+            (int(file) for parent, _, file in found if parent == f"query/{folder}"), default=-1
+        )
 
     def begin_batch(self, ends: Mapping[Place, int]) -> None:
         """Write a batch's offsets, as Spark does before it runs the batch."""
@@ -133,6 +136,7 @@ class World:
         self._job: Job | None = None
         # What the job asks of its watch.
         self.output_topics: set[str] = set()
+        self.slots: int | None = None
         self.unreadable: list[object] = []
         self.quiet_seconds = 60.0
         self._polls = 0

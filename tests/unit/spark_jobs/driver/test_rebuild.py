@@ -7,7 +7,7 @@ import pytest
 from correlation.engine.program import Program
 from correlation.engine.published import Published
 from correlation.resources.streams import Stream
-from spark_jobs.driver.checkpoint import Layout
+from spark_jobs.driver.layout import Layout
 from spark_jobs.driver.rebuild import (
     Plan,
     describe_problems,

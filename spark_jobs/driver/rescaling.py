@@ -1,0 +1,155 @@
+"""Another number of slots for a job that runs.
+
+The wanted number is that of the config topic, or COINCIDE_SLOTS if none is registered. While it
+differs from the number of the query, the job looks from time to time whether the state can be
+distributed. If so, the query ends between two batches, and a query with the wanted number continues
+with the distributed state. Otherwise the present query goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+from confluent_kafka import KafkaException
+
+from correlation.errors import UnknownRecordVersionError
+from spark_jobs.driver.planning import plan_rescale, read_state
+from spark_jobs.driver.rebuild import Plan, describe_plan, find_ranges
+from spark_jobs.driver.reports import describe
+from spark_jobs.errors import RebuildError, RescaleRefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from spark_jobs.driver.parts import Parts
+    from spark_jobs.driver.rebuilding import Rebuilding
+    from spark_jobs.driver.streams_in_force import StreamsInForce
+
+_log = logging.getLogger(__name__)
+
+# Pause after a refused attempt; it doubles up to the max.
+_FIRST_PAUSE_SECONDS = 1.0
+_MAX_PAUSE_SECONDS = 30.0
+# The job does nothing else while it reads the state topic.
+_READ_SECONDS = 30.0
+_REFUSALS = (RescaleRefusedError, RebuildError, UnknownRecordVersionError, KafkaException)
+
+
+class Attempt(Enum):
+    """Result of an attempt to change the number of slots."""
+
+    PLANNED = auto()
+    # The slots publish the same position in the next batch.
+    BATCH_FIRST = auto()
+    REFUSED = auto()
+
+
+class Rescaling:
+    """Changes of the number of slots: when one is tried, and why it is not possible.
+
+    Parameters
+    ----------
+    parts : Parts
+        Objects of the job.
+    rebuilding : Rebuilding
+        Layout of the query.
+    clock : callable
+        Time in seconds; only differences are used.
+    """
+
+    def __init__(
+        self, parts: Parts, rebuilding: Rebuilding, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._parts = parts
+        self._rebuilding = rebuilding
+        self._clock = clock
+        self._wanted = rebuilding.slots
+        self._problem: str | None = None
+        self._pause = _FIRST_PAUSE_SECONDS
+        self._next = 0.0
+        self._last: Attempt | None = None
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the number of slots must change, and may be tried now; reports the numbers."""
+        wanted = self._parts.wanted_slots
+        if wanted != self._wanted:
+            self._wanted = wanted
+            self._reset()
+        present = self._rebuilding.slots
+        self._parts.reporter.slots(present, wanted, self._problem)
+        return present != wanted and self._clock() >= self._next
+
+    def _reset(self) -> None:
+        self._problem, self._pause, self._next = None, _FIRST_PAUSE_SECONDS, 0.0
+
+    def is_possible(self, in_force: StreamsInForce) -> bool:
+        """Return whether the query must end for an attempt; called while it runs.
+
+        Parameters
+        ----------
+        in_force : StreamsInForce
+            Streams that the query reads.
+        """
+        if not self.is_due:
+            return False
+        try:
+            # None: the slots have written different batches. The next attempt is between batches.
+            self._plan(in_force)
+        except _REFUSALS as error:
+            self._refuse(error)
+            return False
+        return True
+
+    def attempt(self, in_force: StreamsInForce) -> Attempt:
+        """Replace the query by one with the wanted number of slots, if possible now.
+
+        Parameters
+        ----------
+        in_force : StreamsInForce
+            Streams of the next run. No query runs, and the checkpoint has no unfinished batch.
+        """
+        try:
+            plan = self._plan(in_force)
+            if plan is None and self._last is Attempt.BATCH_FIRST:
+                raise RescaleRefusedError("the slots have not published the same batch")
+        except _REFUSALS as error:
+            self._refuse(error)
+            self._last = Attempt.REFUSED
+            return self._last
+        if plan is None:
+            self._last = Attempt.BATCH_FIRST
+            return self._last
+        _log.info("the state is distributed to other slots, %s", describe_plan(plan))
+        self._rebuilding.adopt(plan)
+        self._reset()
+        self._last = Attempt.PLANNED
+        return self._last
+
+    def _plan(self, in_force: StreamsInForce) -> Plan | None:
+        parts = self._parts
+        begins = parts.offsets.begins(in_force.places)
+
+        def missing(plan: Plan) -> list[str]:
+            return find_ranges(plan, in_force, begins)[1]
+
+        values = read_state(parts.settings.client, parts.settings.topics.state, _READ_SECONDS)
+        layout = self._rebuilding.layout
+        return plan_rescale(parts.session, layout, values, self._wanted, missing)
+
+    def _refuse(self, error: Exception) -> None:
+        """Note why the number cannot be changed now, and when the next attempt is."""
+        problem = describe(error)
+        if problem != self._problem:
+            _log.warning(
+                "the number of slots remains %d and cannot be changed to %d now: %s",
+                self._rebuilding.slots,
+                self._wanted,
+                problem,
+            )
+        self._problem = problem
+        self._next = self._clock() + self._pause
+        self._pause = min(2 * self._pause, _MAX_PAUSE_SECONDS)
