@@ -36,7 +36,7 @@ from spark_jobs.driver.claim import Claim
 from spark_jobs.driver.config_topic import ConfigTopic
 from spark_jobs.driver.config_watch import ConfigWatch
 from spark_jobs.driver.event_topics import check_topics
-from spark_jobs.driver.layout import new_id, open_layout
+from spark_jobs.driver.layout import is_outdated, new_id, open_layout
 from spark_jobs.driver.offsets import KafkaOffsets
 from spark_jobs.driver.parts import Parts
 from spark_jobs.driver.planning import prepare_layout, read_state, replace_query
@@ -183,6 +183,9 @@ def _run_job(
     checkpoint = Checkpoint(session, settings.checkpoint)
     slots = watch.slots or settings.slots
     layout = open_layout(checkpoint, session, slots)
+    if start is None and is_outdated(checkpoint):
+        _log.warning("an earlier version wrote the checkpoint; the state is rebuilt from Kafka")
+        start = "rebuild"
     refuse_rivals(settings.client, topics, layout.id, wall_clock_us, stop)
     if start is None:
         check_copy(checkpoint, layout, settings)

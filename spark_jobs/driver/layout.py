@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from spark_jobs.driver.checkpoint import Checkpoint
 
 _VERSION = 4
+# Versions whose query this software cannot continue: its state is rebuilt from Kafka.
+_OUTDATED_VERSIONS = (3,)
 _LAYOUT = "layout.json"
 
 
@@ -72,7 +74,7 @@ class Layout:
         CheckpointMismatchError
             When it has an unknown version.
         """
-        if document["v"] != _VERSION:
+        if document["v"] not in (*_OUTDATED_VERSIONS, _VERSION):
             raise CheckpointMismatchError(
                 f"the checkpoint has version {document['v']}, this software reads {_VERSION}: use "
                 "the software that wrote it, or begin with an empty checkpoint"
@@ -110,6 +112,12 @@ def open_layout(checkpoint: Checkpoint, session: SparkSession, slots: int) -> La
     layout = make_layout(session, slots, new_id(), 0)
     write_layout(checkpoint, layout)
     return layout
+
+
+def is_outdated(checkpoint: Checkpoint) -> bool:
+    """Return whether an earlier version of this software wrote the layout of the checkpoint."""
+    stored = checkpoint.read(_LAYOUT)
+    return stored is not None and orjson.loads(stored)["v"] in _OUTDATED_VERSIONS
 
 
 def new_id() -> str:

@@ -37,8 +37,8 @@ _LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.
 # With one compilation tier, the JVM starts in two thirds of the CPU time and batches cost half
 # during warm-up; at 240,000 events/s the speed is the same (measured on two cores).
 _JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-# The kernel limits a socket's path to 107 bytes; Spark's socket names have 42 bytes.
-_SOCKET_FOLDER_BYTES = 64
+# Spark rejects longer paths of the folder of its sockets.
+_SOCKET_FOLDER_BYTES = 60
 _SHORT = Path("/tmp")  # noqa: S108 - the folder made in it is for its owner only
 # A JVM that does not end by itself is killed after this time.
 _JAVA_END_SECONDS = 60

@@ -14,7 +14,13 @@ from correlation.errors import UnknownRecordVersionError
 from kafka_client.partition_offsets import Place
 from spark_jobs.driver.checkpoint import Checkpoint, parse_offsets
 from spark_jobs.driver.config_topic import ConfigTopic
-from spark_jobs.driver.layout import check_layout, make_layout, open_layout, write_layout
+from spark_jobs.driver.layout import (
+    check_layout,
+    is_outdated,
+    make_layout,
+    open_layout,
+    write_layout,
+)
 from spark_jobs.driver.losses import LossCounter
 from spark_jobs.driver.replanning import Replanning
 from spark_jobs.driver.session import open_session
@@ -299,6 +305,10 @@ def test_layout_of_another_version_is_refused(
     """In version 2 the sources of a batch had another order, by which Spark stores their ends."""
     open_layout(checkpoint, session, 1)
     stored = json.loads(checkpoint.read("layout.json") or b"")
+    for version, expected in ((4, False), (3, True)):
+        checkpoint.write("layout.json", json.dumps(stored | {"v": version}).encode())
+        assert is_outdated(checkpoint) is expected
+        assert open_layout(checkpoint, session, 1).id == stored["id"]
     checkpoint.write("layout.json", json.dumps(stored | {"v": 2}).encode())
     with pytest.raises(CheckpointMismatchError, match="has version 2, this software reads 4"):
         open_layout(checkpoint, session, 1)

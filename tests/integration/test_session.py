@@ -9,6 +9,7 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
@@ -106,8 +107,12 @@ def test_properties_are_in_force_and_on_no_command_line(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_python_workers_import_the_installed_pyspark(tmp_path: Path) -> None:
-    with _session(tmp_path) as (pid, _):
+def test_python_workers_import_the_installed_pyspark() -> None:
+    # The scratch folder has a path of 62 bytes, which is too long for Spark's sockets.
+    with (
+        TemporaryDirectory(dir="/tmp", prefix="x" * 25) as folder,
+        _session(Path(folder)) as (pid, _),
+    ):
         daemons = [it for it in process_tree(pid) if "worker_daemon" in command_line(it)]
         assert daemons
         for daemon in daemons:
