@@ -119,8 +119,11 @@ def _gather_rows_kernel(
     for i in range(len(rows)):
         source = offsets[rows[i]]
         start = out_offsets[i]
-        for j in range(out_offsets[i + 1] - start):
-            out[start + j] = data[source + j]
+        size = out_offsets[i + 1] - start
+        # Loops over slices are vectorised: their indices are never negative.
+        values, target = data[source : source + size], out[start : start + size]
+        for j in range(size):
+            target[j] = values[j]
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,11 +342,13 @@ def pack_columns(columns: Mapping[str, Column], meta: Mapping[str, object]) -> b
             layout.append([name, column.dtype.str, len(column)])
         arrays.extend(parts)
     header = json.dumps({"columns": layout, "meta": meta}).encode()
-    pieces = [_MAGIC, len(header).to_bytes(8, "little"), header]
+    pieces: list[bytes | memoryview] = [_MAGIC, len(header).to_bytes(8, "little"), header]
     pieces.append(b"\0" * (-len(header) % _ALIGNMENT))
     for array in arrays:
-        raw = np.ascontiguousarray(array).tobytes()
-        pieces += [raw, b"\0" * (-len(raw) % _ALIGNMENT)]
+        pieces += [
+            np.ascontiguousarray(array).view(np.uint8).data,
+            b"\0" * (-array.nbytes % _ALIGNMENT),
+        ]
     return b"".join(pieces)
 
 
