@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from correlation.buffers.attribute_json import encode_attributes
-from correlation.buffers.columns import Int64s
+from correlation.buffers.blake2b import digest_messages
+from correlation.buffers.columns import BytesColumn, Int64s
+from correlation.buffers.joining import Pieces, join_pieces, split_numbers, stack_codes
 from correlation.buffers.segment import Segment
 from correlation.operators import Encode, Heading, OutputRecord, encode_json, make_heading
+from correlation.record_columns import RecordColumns
 from correlation.resources.streams import Stream
-from correlation.result_format import ALARM_TYPE, as_text, framed
-from correlation.timing.alarm_format import ALARM_VERSION, BY_WATERMARK, alarm_digest
+from correlation.result_format import ALARM_TYPE, as_text
+from correlation.timing.alarm_events import EventsOfAlarms
+from correlation.timing.alarm_format import ALARM_VERSION, BY_WATERMARK, alarm_message
 from correlation.timing.conditions import TimingCondition
 from correlation.timing.histograms.rows import probability_rows
 from correlation.timing.intervals.pairs import DECIDED_BY
@@ -35,8 +37,10 @@ class AttributeNames(NamedTuple):
 
 
 NO_ATTRIBUTES = AttributeNames()
-# Pairs that are encoded together: each takes about 200 bytes beside its record.
-_PART_PAIRS = 65_536
+# Alarms that are written together; few enough that their columns stay in the processor's caches.
+_PART_ALARMS = 8_000
+# Fields of the events.
+_ROLES = (b"a", b"b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,39 +96,33 @@ class PairBatch:
         self, detected_at_us: int | Int64s, encode: Encode = encode_json
     ) -> Iterator[OutputRecord]:
         """Yield the alarms as records; see `Result.records`."""
-        for begin in range(0, len(self), _PART_PAIRS):
-            part = slice(begin, begin + _PART_PAIRS)
+        for part in self.record_columns(detected_at_us, encode):
+            yield from part.records()
+
+    def record_columns(
+        self, detected_at_us: int | Int64s, encode: Encode = encode_json
+    ) -> Iterator[RecordColumns]:
+        """Yield the alarms as columns; see `ColumnResult`."""
+        for part in _parts(len(self)):
+            chosen = self.select(part)
+            verdicts = chosen._verdicts(encode)  # noqa: SLF001 - of this class
             moments = detected_at_us if isinstance(detected_at_us, int) else detected_at_us[part]
-            yield from self.select(part)._encode(moments, encode)  # noqa: SLF001 - of this class
+            events = [
+                EventsOfAlarms(stream, segment, rows, names)
+                for stream, segment, rows, names in (
+                    (self.condition.a, self.a, chosen.a_rows, self.attributes.a),
+                    (self.condition.b, self.b, chosen.b_rows, self.attributes.b),
+                )
+            ]
+            yield _write_alarms(self.condition, self.keyed, moments, encode, verdicts, events)
 
-    def _encode(self, detected_at_us: int | Int64s, encode: Encode) -> Iterator[OutputRecord]:
-        condition = self.condition
-        keys = self.a.key_of_rows(self.a_rows).to_list() if self.keyed else None
-        a_ids, b_ids = self.a.id.take(self.a_rows), self.b.id.take(self.b_rows)
-        return _write_alarms(
-            condition,
-            detected_at_us,
-            encode,
-            keys,
-            [
-                framed(a_id) + framed(b_id)
-                for a_id, b_id in zip(a_ids.to_list(), b_ids.to_list(), strict=True)
-            ],
-            self._encode_verdicts(encode),
-            _encode_events(condition.a, self.a, self.a_rows, keys, encode, self.attributes.a),
-            _encode_events(condition.b, self.b, self.b_rows, keys, encode, self.attributes.b),
-        )
-
-    def _encode_verdicts(self, encode: Encode) -> Iterator[bytes]:
-        """Encode `decided_by`, `late` and `probability` of each pair, as JSON without braces."""
+    def _verdicts(self, encode: Encode) -> _Verdicts:
         late = self.a.late[self.a_rows] | self.b.late[self.b_rows]
         words = [word for way in DECIDED_BY for word in _encode_ways(way, encode)]
-        verdicts = map(words.__getitem__, (2 * self.decided_by.astype(np.intp) + late).tolist())
-        if not self.condition.report_probability:
-            return verdicts
-        numbers = encode(self._probabilities())[1:-1].split(b",")
-        pairs = zip(verdicts, numbers, strict=True)
-        return (b'%b,"probability":%b' % pair for pair in pairs)
+        numbers = None
+        if self.condition.report_probability:
+            numbers = split_numbers(encode(self._probabilities()))
+        return _Verdicts(words, 2 * self.decided_by.astype(np.int64) + late, numbers)
 
     def _probabilities(self) -> list[float]:
         return probability_rows(  # type: ignore[no-any-return]
@@ -170,37 +168,61 @@ class UnmatchedBatch:
     def records(
         self, detected_at_us: int | Int64s, encode: Encode = encode_json
     ) -> Iterator[OutputRecord]:
-        """Return the alarms as records; see `Result.records`."""
-        condition = self.condition
-        keys = self.a.key_of_rows(self.a_rows).to_list() if self.keyed else None
+        """Yield the alarms as records; see `Result.records`."""
+        for part in self.record_columns(detected_at_us, encode):
+            yield from part.records()
+
+    def record_columns(
+        self, detected_at_us: int | Int64s, encode: Encode = encode_json
+    ) -> Iterator[RecordColumns]:
+        """Yield the alarms as columns; see `ColumnResult`."""
         words = _encode_ways(BY_WATERMARK, encode)
-        return _write_alarms(
-            condition,
-            detected_at_us,
-            encode,
-            keys,
-            [framed(a_id) for a_id in self.a.id.take(self.a_rows).to_list()],
-            (words[late] for late in self.a.late[self.a_rows].tolist()),
-            _encode_events(condition.a, self.a, self.a_rows, keys, encode, self.attributes.a),
-            repeat(encode(None), len(self)),
-        )
+        for part in _parts(len(self)):
+            rows = self.a_rows[part]
+            verdicts = _Verdicts(words, self.a.late[rows].astype(np.int64), None)
+            moments = detected_at_us if isinstance(detected_at_us, int) else detected_at_us[part]
+            events = [EventsOfAlarms(self.condition.a, self.a, rows, self.attributes.a)]
+            yield _write_alarms(self.condition, self.keyed, moments, encode, verdicts, events)
+
+
+class _Verdicts(NamedTuple):
+    """Fields between the id and the events of an alarm.
+
+    Parameters
+    ----------
+    words : list of bytes
+        JSON of `decided_by` and `late` without braces.
+    places : int64[n]
+        Index into `words` of each alarm.
+    probability : BytesColumn or None
+        JSON of the probability of each alarm, if alarms contain it.
+    """
+
+    words: list[bytes]
+    places: Int64s
+    probability: BytesColumn | None
+
+
+def _parts(count: int) -> Iterator[slice]:
+    """Yield the rows of alarms that are written together."""
+    for begin in range(0, count, _PART_ALARMS):
+        yield slice(begin, begin + _PART_ALARMS)
 
 
 def _write_alarms(
     condition: TimingCondition,
+    keyed: bool,  # noqa: FBT001 - of a private function
     detected_at_us: int | Int64s,
     encode: Encode,
-    keys: list[bytes] | None,
-    ids: Sequence[bytes],
-    verdicts: Iterable[bytes],
-    a: Iterable[bytes],
-    b: Iterable[bytes],
-) -> Iterator[OutputRecord]:
-    """Join alarms from pieces of JSON, since a few events may form many pairs.
+    verdicts: _Verdicts,
+    events: Sequence[EventsOfAlarms],
+) -> RecordColumns:
+    """Write alarms as pieces of JSON, since a few events may form many pairs.
 
-    `ids` are the framed ids of the events; the other columns are JSON, `verdicts` without braces.
+    `events` are those of A, and of B if the alarms have a B.
     """
-    start = alarm_digest(condition.name, condition.version)
+    count = len(verdicts.places)
+    pieces = Pieces()
     common = {
         "v": ALARM_VERSION,
         "condition": condition.name,
@@ -208,56 +230,40 @@ def _write_alarms(
         "kind": condition.kind,
         "threshold": float(condition.threshold),
     }
+    ident = pieces.add(_identify(condition, events))
     begin = encode(common)[:-1] + b',"detected_at":'
-    heads: Iterable[bytes]
+    middle = b',"alarm_id":"'
+    value: list[Int64s | int]
     if isinstance(detected_at_us, int):
-        heads = repeat(b"%b%d" % (begin, detected_at_us), len(ids))
+        value = [pieces.one(b"%b%d%b" % (begin, detected_at_us, middle))]
     else:
-        heads = (b"%b%d" % (begin, moment) for moment in detected_at_us.tolist())
-    names = keys if keys is not None else repeat(condition.name.encode(), len(ids))
-    columns = zip(names, heads, ids, verdicts, a, b, strict=True)
-    for key, head, named, verdict, a_event, b_event in columns:
-        digest = start.copy()
-        digest.update(named)
-        ident = digest.hexdigest()
-        value = b'%b,"alarm_id":"%b",%b,"a":%b,"b":%b}' % (
-            head,
-            ident.encode(),
-            verdict,
-            a_event,
-            b_event,
-        )
-        yield OutputRecord(key, value, ident)
+        moments = pieces.add(split_numbers(encode(detected_at_us.tolist())))
+        value = [pieces.one(begin), moments, pieces.one(middle)]
+    words = BytesColumn.from_list([b'",' + word for word in verdicts.words])
+    value += [ident, pieces.add(words, verdicts.places)]
+    if verdicts.probability is not None:
+        value += [pieces.one(b',"probability":'), pieces.add(verdicts.probability)]
+    for role, found in zip(_ROLES, events, strict=False):
+        encoded = found.encode(encode, keyed=keyed)
+        value += [pieces.one(b',"%b":' % role), pieces.add(encoded, found.places)]
+    value.append(pieces.one(b"}" if len(events) == len(_ROLES) else b',"b":%b}' % encode(None)))
+    key = events[0].keys(pieces) if keyed else pieces.one(condition.name.encode())
+    codes = stack_codes(count, [key, ident, *value])
+    return RecordColumns(pieces.to_column(), codes[0], codes[2:], codes[1])
+
+
+def _identify(condition: TimingCondition, events: Sequence[EventsOfAlarms]) -> BytesColumn:
+    """Compute the ids of alarms; see `alarm_format.alarm_id`."""
+    pieces = Pieces()
+    start = pieces.one(alarm_message(condition.name, condition.version))
+    parts = (part for it in events for part in it.framed_ids(pieces))
+    codes = stack_codes(len(events[0].rows), [start, *parts])
+    return digest_messages(join_pieces(pieces.to_column(), codes))
 
 
 def _encode_ways(way: str, encode: Encode) -> list[bytes]:
     """Encode `decided_by` and `late`, as JSON without braces: first on time, then late."""
     return [encode({"decided_by": way, "late": late})[1:-1] for late in (False, True)]
-
-
-def _encode_events(
-    stream: str,
-    segment: Segment,
-    rows: Int64s,
-    keys: list[bytes] | None,
-    encode: Encode,
-    attributes: tuple[str, ...],
-) -> list[bytes]:
-    """Encode each event once and return the JSON of every row."""
-    distinct, places = np.unique(rows, return_inverse=True)
-    names = segment.key_of_rows(distinct).to_list() if keys is not None else None
-    columns = zip(
-        segment.id.take(distinct).to_list(),
-        names if names is not None else repeat(None, len(distinct)),
-        segment.earliest[distinct].tolist(),
-        segment.latest[distinct].tolist(),
-        strict=True,
-    )
-    events = [encode(event_record(stream, *event)) for event in columns]
-    if attributes:
-        values = encode_attributes(segment.columns, distinct, attributes)
-        events = list(map(add_attributes, events, values))
-    return [events[place] for place in places.tolist()]
 
 
 def event_record(
