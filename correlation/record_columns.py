@@ -6,9 +6,9 @@ kinds are collected into columns. Both have one form between the operator and Ka
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -107,14 +107,23 @@ class RecordColumns:
         return RecordColumns(pieces, key, np.stack(value), ident)
 
 
-@runtime_checkable
-class ColumnResult(Protocol):
-    """A result that writes its records as columns."""
+class ColumnResult(ABC):
+    """Base of results that write their records as columns."""
 
+    __slots__ = ()
+
+    @abstractmethod
     def record_columns(
         self, detected_at_us: int | Int64s, encode: Encode = encode_json
     ) -> Iterator[RecordColumns]:
-        """Yield the records of `Result.records` as columns, in parts."""
+        """Yield the records as columns, in parts of bounded size; see `Result.records`."""
+
+    def records(
+        self, detected_at_us: int | Int64s, encode: Encode = encode_json
+    ) -> Iterator[OutputRecord]:
+        """Yield the records; see `Result.records`."""
+        for part in self.record_columns(detected_at_us, encode):
+            yield from part.records()
 
 
 def columns_of(

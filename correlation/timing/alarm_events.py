@@ -1,25 +1,23 @@
-"""Events of alarms as JSON, each event once."""
+"""Events of alarms as JSON: one per alarm, or each distinct event once."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from correlation.buffers.attribute_json import encode_attributes
 from correlation.buffers.columns import BytesColumn, Int64s
-from correlation.buffers.joining import Pieces, join_pieces, split_numbers, stack_codes
+from correlation.buffers.joining import Pieces, join_lists, join_pieces, write_numbers
 from correlation.buffers.segment import Segment
 from correlation.operators import Encode
-from correlation.result_format import as_text
+from correlation.timing.alarm_parts import EventValues, encode_name, event_parts
 
 # Bytes that every JSON encoder writes as they are: printable ASCII, except for two.
-_IS_PLAIN = np.zeros(256, np.bool_)
-_IS_PLAIN[0x20:0x7F] = True
-_IS_PLAIN[[ord('"'), ord("\\")]] = False
-# Size of the length in front of a framed id.
-_FRAME_BYTES = 8
+_PLAIN = bytes(code for code in range(0x20, 0x7F) if code not in b'"\\')
 
 
-class EventsOfAlarms:
+class EventRows(NamedTuple):
     """Events of one role, A or B, of some alarms.
 
     Parameters
@@ -32,42 +30,23 @@ class EventsOfAlarms:
         Row of the event of each alarm.
     attributes : tuple of str
         Attributes that alarms contain.
-
-    Attributes
-    ----------
-    distinct : int64[k]
-        Rows of the distinct events.
-    places : int64[n]
-        Index into `distinct` of each alarm.
     """
 
-    __slots__ = ("_ids", "attributes", "distinct", "places", "rows", "segment", "stream")
+    stream: str
+    segment: Segment
+    rows: Int64s
+    attributes: tuple[str, ...]
 
-    def __init__(
-        self, stream: str, segment: Segment, rows: Int64s, attributes: tuple[str, ...]
-    ) -> None:
-        self.stream = stream
-        self.segment = segment
-        self.rows = rows
-        self.attributes = attributes
-        self.distinct: Int64s
-        self.places: Int64s
-        self.distinct, self.places = np.unique(rows, return_inverse=True)
-        self._ids = segment.id.take(self.distinct)
+    def ids(self) -> list[bytes]:
+        """Return the id of the event of each alarm."""
+        return self.segment.id.pick(self.rows)
 
-    def framed_ids(self, pieces: Pieces) -> list[Int64s]:
-        """Add the ids as `result_format.framed` writes them; return codes of each alarm."""
-        ids = self._ids
-        lengths = np.diff(ids.offsets).astype("<i8").view(np.uint8)
-        frames = BytesColumn(lengths, np.arange(len(ids) + 1) * _FRAME_BYTES)
-        return [pieces.add(frames, self.places), pieces.add(ids, self.places)]
+    def keys(self) -> list[bytes]:
+        """Return the join key of the event of each alarm."""
+        return self.segment.group_keys.pick(self.segment.groups_of_rows(self.rows))
 
-    def keys(self, pieces: Pieces) -> Int64s:
-        """Add the join keys; return the code of each alarm's key."""
-        return pieces.add(self.segment.key_of_rows(self.distinct), self.places)
-
-    def encode(self, encode: Encode, *, keyed: bool) -> BytesColumn:
-        """Write each distinct event as JSON; see `alarms.event_record`.
+    def encode(self, encode: Encode, *, keyed: bool) -> list[bytes]:
+        """Write the event of each alarm as JSON.
 
         Parameters
         ----------
@@ -76,31 +55,69 @@ class EventsOfAlarms:
         keyed : bool
             Whether the join key is the users' own.
         """
-        segment, rows, pieces = self.segment, self.distinct, Pieces()
-        stream = b'","stream":%b,"key":' % encode(self.stream)
-        codes: list[Int64s | int] = [
-            pieces.one(b'{"id":"'),
-            pieces.add(_encode_texts(self._ids, encode)),
-        ]
-        if keyed:
-            keys = _encode_texts(segment.key_of_rows(rows), encode)
-            codes += [pieces.one(stream + b'"'), pieces.add(keys), pieces.one(b'","earliest":')]
-        else:
-            codes.append(pieces.one(b'%b%b,"earliest":' % (stream, encode(None))))
-        codes += [
-            pieces.add(split_numbers(encode(segment.earliest[rows].tolist()))),
-            pieces.one(b',"latest":'),
-            pieces.add(split_numbers(encode(segment.latest[rows].tolist()))),
-        ]
-        if self.attributes:
-            found = encode_attributes(segment.columns, rows, self.attributes)
-            codes += [pieces.one(b',"attributes":'), pieces.add(BytesColumn.from_list(found))]
-        codes.append(pieces.one(b"}"))
-        return join_pieces(pieces.to_column(), stack_codes(len(rows), codes))
+        segment, rows, names = self.segment, self.rows, self.attributes
+        values = EventValues(
+            [encode_name(it, encode) for it in self.ids()],
+            [encode_name(it, encode) for it in self.keys()] if keyed else None,
+            list(map(encode, segment.earliest[rows].tolist())),
+            list(map(encode, segment.latest[rows].tolist())),
+            encode_attributes(segment.columns, rows, names) if names else None,
+        )
+        parts = event_parts(encode(self.stream), values)
+        return join_lists(len(rows), parts)
 
 
-def _encode_texts(names: BytesColumn, encode: Encode) -> BytesColumn:
-    """Write ids or keys as JSON strings without quotes; see `result_format.as_text`."""
-    if _IS_PLAIN[names.data].all():
+class EventColumns:
+    """The distinct events of one role.
+
+    Parameters
+    ----------
+    events : EventRows
+        Events of the role.
+    keyed : bool
+        Whether the join key is the users' own.
+
+    Attributes
+    ----------
+    ids : BytesColumn
+        Id of each event.
+    keys : BytesColumn or None
+        Join key of each event; None if it is not the users' own.
+    places : int64[n]
+        Number of the event of each alarm.
+    """
+
+    __slots__ = ("_events", "_rows", "ids", "keys", "places")
+
+    def __init__(self, events: EventRows, *, keyed: bool) -> None:
+        self._events = events
+        self._rows: Int64s
+        self.places: Int64s
+        self._rows, self.places = np.unique(events.rows, return_inverse=True)
+        self.ids = events.segment.id.take(self._rows)
+        self.keys = events.segment.key_of_rows(self._rows) if keyed else None
+
+    def encode(self, encode: Encode) -> BytesColumn:
+        """Write each event as JSON; see `EventRows.encode`."""
+        segment, rows, names = self._events.segment, self._rows, self._events.attributes
+        pieces, attributes = Pieces(), None
+        if names:
+            found = encode_attributes(segment.columns, rows, names)
+            attributes = pieces.add(BytesColumn.from_list(found))
+        values = EventValues(
+            pieces.add(_encode_names(self.ids, encode)),
+            None if self.keys is None else pieces.add(_encode_names(self.keys, encode)),
+            pieces.add(write_numbers(segment.earliest[rows].tolist(), encode)),
+            pieces.add(write_numbers(segment.latest[rows].tolist(), encode)),
+            attributes,
+        )
+        parts = event_parts(encode(self._events.stream), values)
+        codes = pieces.stack(len(rows), parts)
+        return join_pieces(pieces.to_column(), codes)
+
+
+def _encode_names(names: BytesColumn, encode: Encode) -> BytesColumn:
+    """Write ids or keys; see `encode_name`."""
+    if not names.data.tobytes().translate(None, _PLAIN):
         return names
-    return BytesColumn.from_list([encode(as_text(name))[1:-1] for name in names.to_list()])
+    return BytesColumn.from_list([encode_name(name, encode) for name in names.to_list()])

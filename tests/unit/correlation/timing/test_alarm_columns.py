@@ -1,4 +1,4 @@
-"""Alarms that are written as columns equal alarms that are written one by one."""
+"""Alarms that are written as columns or as lists equal alarms that are written one by one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from correlation.kinds import condition_from_document
 from correlation.operators import Encode, Heading, OutputRecord, encode_json
 from correlation.record_columns import columns_of
 from correlation.result_format import as_text
-from correlation.timing import alarms
+from correlation.timing import alarm_writing, alarms
 from correlation.timing.alarm_format import alarm_id
 from correlation.timing.alarms import AttributeNames, PairBatch, UnmatchedBatch
 from correlation.timing.conditions import TimingCondition
@@ -180,30 +180,37 @@ def key_of(part: Segment, row: int) -> bytes:
 
 
 @pytest.mark.parametrize("encode", [encode_json, orjson.dumps])
-@given(cases(), st.sampled_from([2, 100]))
-def test_pairs_are_written_as_one_by_one(encode: Encode, case: Case, part_alarms: int) -> None:
+@given(cases(), st.sampled_from([2, 100]), st.sampled_from([0, 3, 100]))
+def test_pairs_are_written_as_one_by_one(
+    encode: Encode, case: Case, part_alarms: int, few_alarms: int
+) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(alarms, "_PART_ALARMS", part_alarms)
+        patch.setattr(alarm_writing, "FEW_ALARMS", few_alarms)
         assert list(case.batch.records(case.moments(), encode)) == list(written(case, encode))
 
 
 @pytest.mark.parametrize("encode", [encode_json, orjson.dumps])
-@given(cases(), st.sampled_from([2, 100]))
+@given(cases(), st.sampled_from([2, 100]), st.sampled_from([0, 3, 100]))
 def test_events_without_a_b_are_written_as_one_by_one(
-    encode: Encode, case: Case, part_alarms: int
+    encode: Encode, case: Case, part_alarms: int, few_alarms: int
 ) -> None:
     it = case.batch
     batch = UnmatchedBatch(it.condition, it.keyed, it.a, it.a_rows, it.attributes)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(alarms, "_PART_ALARMS", part_alarms)
+        patch.setattr(alarm_writing, "FEW_ALARMS", few_alarms)
         found = list(batch.records(case.moments(), encode))
     assert found == list(written(case, encode, has_b=False))
 
 
-@given(cases())
-def test_kafka_records_are_the_same_after_packing(case: Case) -> None:
+@given(cases(), st.sampled_from([0, 100]))
+def test_kafka_records_are_the_same_after_packing(case: Case, few_alarms: int) -> None:
     heading = Heading("alarms", None, {"ce_type": "type", "ce_source": "é"})
-    packed = pack_result("topic", heading, columns_of(case.batch, case.moments(), orjson.dumps))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(alarm_writing, "FEW_ALARMS", few_alarms)
+        columns = columns_of(case.batch, case.moments(), orjson.dumps)
+        packed = list(pack_result("topic", heading, columns))
     found = [record for blob in packed for record in unpack_records(blob)]
     common = [("ce_type", b"type"), ("ce_source", "é".encode())]
     assert [(it.topic, it.key, it.value, it.headers) for it in found] == [
