@@ -92,9 +92,10 @@ class OutputTopics:
             When the broker does not answer.
         """
         for record in records:
-            yield record if record.topic in self._writable else self._directed(record)
+            yield record if record.topic in self._writable else self._redirect(record)
 
-    def _directed(self, record: Record) -> Record:
+    def _redirect(self, record: Record) -> Record:
+        """Return the record, or a dead letter if its topic is rejected."""
         detail = self._why_refused(record.topic)
         if detail is None:
             return record
