@@ -1,6 +1,7 @@
 """Processor time of an alarm, from the pair to Kafka, by step: columns against single records.
 
 The same pairs are written as columns, and one by one: a dictionary, an id and a record each.
+Results of a few alarms are also written as lists.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 import numpy as np
 import orjson
@@ -18,8 +20,10 @@ from benchmarks.stack import bench
 from correlation.kinds import condition_from_document
 from correlation.operators import OutputRecord
 from correlation.record_columns import collect_records, columns_of
+from correlation.timing import alarm_writing
 from correlation.timing.alarm_format import ALARM_VERSION, BY_REGION, alarm_id
-from correlation.timing.alarms import PairBatch, event_record
+from correlation.timing.alarm_parts import event_record
+from correlation.timing.alarms import PairBatch
 from correlation.timing.conditions import TimingCondition
 from correlation.timing.histograms.rows import probability_rows
 from spark_jobs.sink.batches import target_of
@@ -39,6 +43,9 @@ if TYPE_CHECKING:
 _SECOND_US = 1_000_000
 _PAIRS = 200_000
 _ROUNDS = 3
+_SMALL_RESULTS = (1, 3, 10, 30, 100, 300)
+# Calls of a step between two readings of the clock, and the number of readings.
+_SMALL_CALLS, _SMALL_ROUNDS = 20, 60
 _DETECTED_AT_US = 1_750_000_000 * _SECOND_US
 _QUERY = "bench"
 
@@ -131,6 +138,35 @@ def measure_way(
     return [*(f"{it:.2f}" for it in steps), f"{packed:.0f}"]
 
 
+def measure_small(count: int) -> list[str]:
+    """Return the number of alarms of a result, and its times in µs by way of writing."""
+    pairs = make_pairs(count)
+    heading = pairs.heading(_DETECTED_AT_US)
+
+    def handle(records: Iterator[RecordColumns]) -> None:
+        for blob in pack_result("t", heading, records):
+            deque(unpack_records(blob), maxlen=0)
+
+    def measure_few(few_alarms: int) -> float:
+        with patch.object(alarm_writing, "FEW_ALARMS", few_alarms):
+            return min_us(lambda: handle(columns_of(pairs, _DETECTED_AT_US, orjson.dumps)))
+
+    single = min_us(lambda: handle(collect_records(write_one_by_one(pairs))))
+    return [f"{count}", *(f"{it:.0f}" for it in (measure_few(count), measure_few(0), single))]
+
+
+def min_us(step: Callable[[], object]) -> float:
+    """Return the min processor time of a step, in µs; it is called once before."""
+    step()
+    found = []
+    for _ in range(_SMALL_ROUNDS):
+        begin = time.process_time()
+        for _ in range(_SMALL_CALLS):
+            step()
+        found.append((time.process_time() - begin) / _SMALL_CALLS * 1e6)
+    return min(found)
+
+
 def run() -> list[Report]:
     """Measure both ways to write the same alarms."""
     pairs = make_pairs(_PAIRS)
@@ -150,6 +186,7 @@ def run() -> list[Report]:
             [name, *measure_way(on.topics.alarms, producer, pairs, write)]
             for name, write in ways.items()
         ]
+    small = [measure_small(count) for count in _SMALL_RESULTS]
     return [
         Report(
             "Writing alarms",
@@ -163,7 +200,15 @@ def run() -> list[Report]:
             "the client's own threads. `packed` is the size of an alarm in a blob, in bytes.",
             ("alarms", "write", "pack", "unpack", "send", "packed"),
             rows,
-        )
+        ),
+        Report(
+            "Results of a few alarms",
+            "Processor time to write, pack and unpack a result, in µs, by its number of alarms. "
+            f"Results of up to {alarm_writing.FEW_ALARMS} alarms are written as lists, larger "
+            "results as columns; one by one as in the table above.",
+            ("alarms", "lists", "columns", "one by one"),
+            small,
+        ),
     ]
 
 

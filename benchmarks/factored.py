@@ -161,7 +161,8 @@ def run() -> list[Report]:
             "packing together. Bytes are those of the records' values, and of the blobs in which "
             "Spark carries them (packed). For `pairs` the first million pairs are written, and "
             "the others are assumed to cost the same; cells are empty where the pairs are too "
-            "many for that.",
+            "many for that. Before alarms were written as columns, pairs were written at 0.19, "
+            "0.17 and 0.15 M pairs/s, with 48 to 52 bytes packed.",
             (
                 "window",
                 "M pairs",
