@@ -44,6 +44,7 @@ _PERFORMANCE = Page(
         "attributes",
         "tokens",
         "factored",
+        "alarms",
         "path",
         "sharing",
         "response",

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -20,16 +19,18 @@ from benchmarks.report import Report
 from benchmarks.workload import DELAY_US, MAX_UNCERTAINTY_US, MIN_UNCERTAINTY_US, RATE
 from correlation.buffers.buffer import StreamBuffer
 from correlation.buffers.columns import BytesColumn
+from correlation.buffers.joining import joined_offsets
 from correlation.buffers.segment import Segment
 from correlation.kinds import KINDS, condition_from_document
 from correlation.operators import View
+from correlation.record_columns import columns_of
 from correlation.resources.streams import Stream
 from spark_jobs.worker.envelope import pack_result
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from correlation.operators import OutputRecord
+    from correlation.record_columns import RecordColumns
 
 _SECOND_US = 1_000_000
 # Max number of pairs that are written; the cost of further pairs is extrapolated.
@@ -115,18 +116,19 @@ def measure(view: View, window_s: float, output: str) -> Cost:
     searched = time.process_time()
     written = values = packed = total = 0
 
-    def counted(records: Iterator[OutputRecord]) -> Iterator[OutputRecord]:
+    def counted(records: Iterator[RecordColumns]) -> Iterator[RecordColumns]:
         nonlocal values, written
-        for record in records:
-            written += 1
-            values += len(record.value or b"")
-            yield record
+        for part in records:
+            if written >= _MOST_RECORDS:
+                return
+            written += len(part)
+            values += int(joined_offsets(part.pieces, part.value)[-1])
+            yield part
 
     for result in evaluation.results:
         total += len(result.ready_us())
-        heading = result.heading(0)
-        records = islice(result.records(0, orjson.dumps), max(_MOST_RECORDS - written, 0))
-        packed += sum(len(blob) for blob in pack_result("t", heading, counted(records)))
+        records = counted(columns_of(result, 0, orjson.dumps))
+        packed += sum(len(blob) for blob in pack_result("t", result.heading(0), records))
     share = total / written
     seconds = (searched - begin) + (time.process_time() - searched) * share
     return Cost(evaluation.alarms, seconds, values * share, packed * share)
@@ -159,7 +161,8 @@ def run() -> list[Report]:
             "packing together. Bytes are those of the records' values, and of the blobs in which "
             "Spark carries them (packed). For `pairs` the first million pairs are written, and "
             "the others are assumed to cost the same; cells are empty where the pairs are too "
-            "many for that.",
+            "many for that. Before alarms were written as columns, pairs were written at 0.19, "
+            "0.17 and 0.15 M pairs/s, with 48 to 52 bytes packed.",
             (
                 "window",
                 "M pairs",

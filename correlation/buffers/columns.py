@@ -78,27 +78,24 @@ class BytesColumn:
         _gather_rows_kernel(self.data, self.offsets, rows, data, offsets)
         return BytesColumn(data, offsets)
 
+    def pick(self, rows: Int64s) -> list[bytes]:
+        """Return the values at a few rows as Python byte strings."""
+        bounds = zip(self.offsets[rows].tolist(), self.offsets[rows + 1].tolist(), strict=True)
+        return [self.data[low:high].tobytes() for low, high in bounds]
+
     @classmethod
     def concat(cls, columns: Sequence[BytesColumn]) -> BytesColumn:
         """Concatenate columns."""
-        sizes = [column.offsets[-1] - column.offsets[0] for column in columns]
-        starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-        offsets = np.concatenate(
-            [
-                np.zeros(1, np.int64),
-                *(
-                    column.offsets[1:] - column.offsets[0] + start
-                    for column, start in zip(columns, starts[:-1], strict=True)
-                ),
-            ]
-        )
-        data = np.concatenate(
-            [
-                np.zeros(0, np.uint8),
-                *(column.data[column.offsets[0] : column.offsets[-1]] for column in columns),
-            ]
-        )
-        return cls(data, offsets.astype(np.int64, copy=False))
+        offsets = np.zeros(sum(map(len, columns)) + 1, np.int64)
+        content = [np.zeros(0, np.uint8)]
+        count = size = 0
+        for column in columns:
+            first, last = int(column.offsets[0]), int(column.offsets[-1])
+            end = count + len(column)
+            np.add(column.offsets[1:], size - first, out=offsets[count + 1 : end + 1])
+            content.append(column.data[first:last])
+            count, size = end, size + last - first
+        return cls(np.concatenate(content), offsets)
 
 
 def number_values() -> defaultdict[Any, int]:

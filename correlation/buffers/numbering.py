@@ -64,8 +64,8 @@ class Numbering:
         # Sums of SipHash are modulo 2**64.
         with np.errstate(over="ignore"):
             self._count = _number_values_kernel(
-                _read_only(data),
-                _read_only(offsets),
+                read_only(data),
+                read_only(offsets),
                 self._data,
                 self._offsets,
                 self._hashes,
@@ -102,7 +102,7 @@ def _extended(column: NDArray[Any], size: int) -> NDArray[Any]:
     return found
 
 
-def _read_only(column: NDArray[Any]) -> NDArray[Any]:
+def read_only(column: NDArray[Any]) -> NDArray[Any]:
     """Return a read-only view: numba compiles other kernels for writable arguments."""
     view = np.ascontiguousarray(column).view()
     view.flags.writeable = False

@@ -43,11 +43,11 @@ def pack_columns(columns: Mapping[str, Column], meta: Mapping[str, object]) -> b
             layout.append([name, column.dtype.str, len(column)])
         arrays.extend(parts)
     header = json.dumps({"columns": layout, "meta": meta}).encode()
-    pieces = [_MAGIC, len(header).to_bytes(8, "little"), header]
+    pieces: list[bytes | memoryview] = [_MAGIC, len(header).to_bytes(8, "little"), header]
     pieces.append(b"\0" * (-len(header) % _ALIGNMENT))
     for array in arrays:
-        raw = np.ascontiguousarray(array).tobytes()
-        pieces += [raw, b"\0" * (-len(raw) % _ALIGNMENT)]
+        raw = np.ascontiguousarray(array).view(np.uint8).data
+        pieces += [raw, b"\0" * (-array.nbytes % _ALIGNMENT)]
     return b"".join(pieces)
 
 

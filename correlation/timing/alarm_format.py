@@ -31,11 +31,12 @@ def alarm_id(condition: str, version: int, a_id: bytes, b_id: bytes | None) -> s
     a_id, b_id : bytes
         Ids of the events; `b_id` is None for an alarm without a B.
     """
-    digest = alarm_digest(condition, version)
-    digest.update(framed(a_id) + (b"" if b_id is None else framed(b_id)))
-    return digest.hexdigest()
+    message = alarm_message(condition, version) + framed(a_id)
+    if b_id is not None:
+        message += framed(b_id)
+    return blake2b(message, digest_size=16).hexdigest()
 
 
-def alarm_digest(condition: str, version: int) -> blake2b:
-    """Build the digest with which all alarm ids of a condition start."""
-    return blake2b(framed(condition.encode()) + framed(str(version).encode()), digest_size=16)
+def alarm_message(condition: str, version: int) -> bytes:
+    """Return the message with which the digests of all alarm ids of a condition start."""
+    return framed(condition.encode()) + framed(str(version).encode())

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
@@ -83,16 +83,19 @@ class OutputTopics:
         self._writable = set(self._own)
         self._refused: dict[str, tuple[str, float]] = {}
 
-    def direct(self, record: Record) -> Record:
-        """Return the record itself, or a dead letter if its topic cannot be written.
+    def direct(self, records: Iterable[Record]) -> Iterator[Record]:
+        """Yield the records; those whose topics cannot be written become dead letters.
 
         Raises
         ------
         KafkaException
             When the broker does not answer.
         """
-        if record.topic in self._writable:
-            return record
+        for record in records:
+            yield record if record.topic in self._writable else self._redirect(record)
+
+    def _redirect(self, record: Record) -> Record:
+        """Return the record, or a dead letter if its topic is rejected."""
         detail = self._why_refused(record.topic)
         if detail is None:
             return record

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from spark_jobs.worker.envelope import Record
 
 _POLL_SECONDS = 0.1
+# A full queue has room again within milliseconds; no event ends the wait.
+_ROOM_SECONDS = 0.01
 _PATIENCE_SECONDS = 3.0
 # Time from begin to commit; a batch of millions of results takes a while. After a job has died,
 # consumers wait up to this time. Brokers allow 15 minutes by default.
@@ -143,7 +145,9 @@ class TransactionalProducer:
                 transactional_id,
                 marker.topic,
                 {
-                    "linger.ms": 5,
+                    # Batches are sent when they are full, and all at the end of a transaction,
+                    # which does not wait for this time. More batches cost more processor time.
+                    "linger.ms": 100,
                     # Alarms are similar: lz4 needs a quarter of the disk at the same speed.
                     "compression.type": "lz4",
                     # Max time for which records of an unknown topic delay a batch.
@@ -202,14 +206,8 @@ class TransactionalProducer:
         self._failures, self._topics = _Failures(), set()
         try:
             self._producer.begin_transaction()
-            count = 0
-            for record in records:
-                self._topics.add(record.topic)
-                self._produce(record)
-                count += 1
-            mark = self._marker.record_of(self._id, batch)
-            self._topics.add(mark.topic)
-            self._produce(mark)
+            count = self._send(records)
+            self._send([self._marker.record_of(self._id, batch)])
             self._flush()
             send_offsets(self._producer, [self._marker.of(batch)], self._marker.group)
             self._producer.commit_transaction(TIMEOUT_SECONDS)
@@ -218,7 +216,22 @@ class TransactionalProducer:
         self.next_batch = batch + 1
         return count
 
+    def _send(self, records: Iterable[Record]) -> int:
+        """Pass records to the client and return their number; this loop runs for every alarm."""
+        produce, add_topic = self._producer.produce, self._topics.add
+        count = 0
+        for record in records:
+            topic, key, value, headers = record
+            add_topic(topic)
+            try:
+                produce(topic, value, key, headers=headers if type(headers) is list else [*headers])
+            except (BufferError, KafkaException):
+                self._produce(record)
+            count += 1
+        return count
+
     def _produce(self, record: Record) -> None:
+        """Pass a record to the client as soon as the client has room for it."""
         waiting: _Waiting | None = None
         while True:
             try:
@@ -231,7 +244,7 @@ class TransactionalProducer:
             except BufferError:
                 # The local queue is full: wait until some records are sent.
                 waiting = waiting or _Waiting()
-                self._producer.poll(_POLL_SECONDS)
+                self._producer.poll(_ROOM_SECONDS)
                 self._look(waiting)
             except KafkaException as error:
                 # Larger than any record that the client sends.

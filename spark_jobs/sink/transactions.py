@@ -156,7 +156,7 @@ class PartitionProducer:
             raise StaleCheckpointError(batch, producer.next_batch - 1)
         if batch < producer.next_batch:
             return 0
-        return producer.write(batch, map(self._outputs.direct, records))
+        return producer.write(batch, self._outputs.direct(records))
 
     def _mend(self, records: Iterable[Record], too_large: set[Refused]) -> Iterable[Record]:
         """Return the records in a form that Kafka may accept; `direct` handles avoided topics."""
@@ -175,7 +175,7 @@ class PartitionProducer:
             return records
         if any(self._outputs.refuse_large(found.topic) for found in alone):
             return records
-        shortened = shorten(map(self._outputs.direct, records), alone, self._target.topics)
+        shortened = shorten(self._outputs.direct(records), alone, self._target.topics)
         if shortened is None:
             places = sorted({found.topic for found in alone})
             raise DeliveryError(

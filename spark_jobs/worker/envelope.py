@@ -9,15 +9,18 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from functools import partial
+from itertools import pairwise, repeat
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
 
 from correlation.buffers.columns import BytesColumn, Column
+from correlation.buffers.joining import Codes
 from correlation.buffers.packing import pack_columns, unpack_columns
-from correlation.operators import Heading, OutputRecord
+from correlation.operators import Heading
+from correlation.record_columns import RecordColumns
 
 # Kinds of packed rows.
 CONTROL, HEARTBEAT, PROGRESS, EVENTS, FILTERED, REJECT, POSITIONS, BEGIN = (
@@ -60,6 +63,9 @@ class Record(NamedTuple):
         """Size of key, value and headers, in bytes."""
         size = len(self.key or b"") + len(self.value or b"")
         return size + sum(len(value or b"") for _, value in self.headers)
+
+
+_new_record = partial(tuple.__new__, Record)
 
 
 def pack_headers(headers: Headers) -> bytes:
@@ -144,10 +150,11 @@ def _pack_records(records: Sequence[Record], meta: Mapping[str, object]) -> byte
     return compressed(pack_columns(columns, {"topics": list(topics), **meta}))
 
 
-def pack_result(topic: str, heading: Heading, records: Iterable[OutputRecord]) -> Iterator[bytes]:
+def pack_result(topic: str, heading: Heading, records: Iterable[RecordColumns]) -> Iterator[bytes]:
     """Pack the records of a result into blobs of a bounded size.
 
-    Alarms are numerous and share most headers: the common headers are stored once per blob.
+    Alarms are numerous and alike: the common headers are stored once per blob, and values stay in
+    pieces until they are sent.
 
     Parameters
     ----------
@@ -155,20 +162,19 @@ def pack_result(topic: str, heading: Heading, records: Iterable[OutputRecord]) -
         Topic to which the records will be written.
     heading : Heading
         Source of the common headers.
-    records : iterable of OutputRecord
+    records : iterable of RecordColumns
         Records of the result.
     """
     meta = {"topics": [topic], "headers": heading.headers}
-    for chunk in _batched(records):
-        columns: dict[str, Column] = {
-            "key": BytesColumn.from_list([record.key for record in chunk]),
-            "value": BytesColumn.from_list([record.value or b"" for record in chunk]),
-            "ident": BytesColumn.from_list([record.ident.encode() for record in chunk]),
-        }
-        tombstones = [place for place, record in enumerate(chunk) if record.value is None]
-        if tombstones:
-            columns["tombstones"] = np.array(tombstones, np.int32)
-        yield compressed(pack_columns(columns, meta))
+    for part in records:
+        for chunk in part.cut(_BLOB_RESULTS, _BLOB_BYTES):
+            columns: dict[str, Column] = {
+                "pieces": chunk.pieces,
+                "key": chunk.key,
+                "value": chunk.value.ravel(),
+                "ident": chunk.ident,
+            }
+            yield compressed(pack_columns(columns, meta))
 
 
 def compressed(blob: bytes) -> bytes:
@@ -196,20 +202,6 @@ def in_portions(rows: Iterable[tuple[bytes, bool]]) -> Iterator[list[tuple[bytes
             portion, size = [], 0
     if portion:
         yield portion
-
-
-def _batched(records: Iterable[OutputRecord]) -> Iterator[list[OutputRecord]]:
-    """Split results into lists of bounded number and size: tables of targets are large."""
-    chunk: list[OutputRecord] = []
-    room = _BLOB_BYTES
-    for record in records:
-        chunk.append(record)
-        room -= len(record.value or b"")
-        if len(chunk) == _BLOB_RESULTS or room <= 0:
-            yield chunk
-            chunk, room = [], _BLOB_BYTES
-    if chunk:
-        yield chunk
 
 
 def unpack_meta(blob: bytes) -> dict[str, Any]:
@@ -265,11 +257,12 @@ class PackedRecords:
 def _unpack_result(columns: Mapping[str, Column], meta: Mapping[str, Any]) -> Iterator[Record]:
     topic: str = meta["topics"][0]
     common = [(name, value.encode()) for name, value in meta["headers"].items()]
-    found = (cast("BytesColumn", columns[name]).to_list() for name in ("key", "value", "ident"))
-    tombstones = set(cast("Any", columns.get("tombstones", np.zeros(0))).tolist())
-    for place, (key, value, ident) in enumerate(zip(*found, strict=True)):
-        written = None if place in tombstones else value
-        yield Record(topic, key, written, [*common, (ID_HEADER, ident)])
+    key, value, ident = (cast("Codes", columns[name]) for name in ("key", "value", "ident"))
+    pieces = cast("BytesColumn", columns["pieces"])
+    found = RecordColumns(pieces, key, value.reshape(-1, len(key)), ident)
+    headers = ([*common, (ID_HEADER, it)] for it in found.idents())
+    # The constructor of Record would run Python code for every alarm.
+    return map(_new_record, zip(repeat(topic), found.keys(), found.values(), headers))
 
 
 def _values(column: BytesColumn) -> Iterator[bytes]:

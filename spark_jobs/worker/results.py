@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from correlation.reasons import Reason
+from correlation.record_columns import columns_of
 from correlation.resources.topics import refusal_headers
 from spark_jobs.worker.envelope import pack_result
 
@@ -39,4 +40,4 @@ def pack_results(results: Iterable[Result], detected_at_us: int, topics: Topics)
             headers = {name: value.decode() for name, value in refusal.items()}
             heading = heading._replace(headers=heading.headers | headers)
             topic = topics.dead_letter
-        yield from pack_result(topic, heading, result.records(detected_at_us, orjson.dumps))
+        yield from pack_result(topic, heading, columns_of(result, detected_at_us, orjson.dumps))

@@ -20,6 +20,7 @@ from correlation.buffers.partitioner import Partitioner
 from correlation.engine.program import Block, Control, Program
 from correlation.engine.progress import Progress
 from correlation.kinds import KINDS
+from correlation.record_columns import columns_of
 from correlation.resources.attributes import Attribute, encode_value
 from correlation.resources.histogram import Histogram
 from correlation.resources.partitioning import Partitioning
@@ -27,9 +28,12 @@ from correlation.resources.records import Resource
 from correlation.resources.streams import Stream
 from correlation.resources.template import Template
 from correlation.resources.tokens import TOKENS_COLUMN, Tokens
+from spark_jobs.worker.envelope import pack_result, unpack_records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from correlation.operators import Result
 
 _SECOND_US = 1_000_000
 # Streams of uncertain times in the chosen form, and streams of exact instants with attributes.
@@ -79,11 +83,17 @@ def warm_up(algorithm: str | None = None, shapes: str = "intervals") -> int:
     for number in range(_BLOCKS):
         block = _block(number, controls if number == 0 else [], shapes)
         outcome = program.advance(block, lambda: 0)
-        alarms += sum(len(list(result.records(0, orjson.dumps))) for result in outcome.results)
+        alarms += sum(map(_count_records, outcome.results))
         snapshot = program.snapshot()
         blobs |= snapshot.added
         program = Program.restore(snapshot.manifest, blobs.__getitem__, streams, _PARTITIONS)
     return alarms
+
+
+def _count_records(result: Result) -> int:
+    """Pack and unpack the records of a result, and count them."""
+    packed = pack_result("", result.heading(0), columns_of(result, 0, orjson.dumps))
+    return sum(1 for blob in packed for _ in unpack_records(blob))
 
 
 def list_streams(shapes: str) -> dict[str, Stream]:

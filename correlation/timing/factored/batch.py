@@ -16,12 +16,8 @@ from correlation.buffers.columns import BytesColumn
 from correlation.operators import Heading, OutputRecord, encode_json, make_heading
 from correlation.result_format import as_text, framed
 from correlation.timing.alarm_format import BASE, FACTORED_TYPE, FACTORED_VERSION, TARGETS
-from correlation.timing.alarms import (
-    NO_ATTRIBUTES,
-    AttributeNames,
-    add_attributes,
-    event_record,
-)
+from correlation.timing.alarm_parts import event_record
+from correlation.timing.alarms import NO_ATTRIBUTES, AttributeNames
 from correlation.timing.factored.layout import BITMAP_BYTES, Table, lay_out
 
 if TYPE_CHECKING:
@@ -143,7 +139,7 @@ class FactoredBatch:
                         content["detected_at"] = moment
                     value = encode({**common, "record": sort, "table": ident, **content})
                     if attributes:
-                        value = add_attributes(value, attributes)
+                        value = b'%b,"attributes":%b}' % (value[:-1], attributes)
                     yield OutputRecord(record_key, value, f"{ident}-{sort}-{number}")
 
     def _base_events(self) -> list[_BaseEvent]:

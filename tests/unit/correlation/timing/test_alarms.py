@@ -100,7 +100,7 @@ def test_many_pairs_are_encoded_part_by_part_with_the_same_records(
     )
     whole = list(batch.records(times))
     assert len(whole) == 3
-    monkeypatch.setattr(alarms, "_PART_PAIRS", 2)
+    monkeypatch.setattr(alarms, "_PART_ALARMS", 2)
     assert list(batch.records(times)) == whole
 
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from correlation.operators import Heading, OutputRecord
+from correlation.record_columns import collect_records
 from spark_jobs.worker.envelope import (
     Record,
     RecordPacker,
@@ -64,7 +65,7 @@ def test_large_records_close_a_blob() -> None:
 @pytest.mark.parametrize(("size", "count", "blobs"), [(3_000_000, 5, 3), (10, 20_001, 3)])
 def test_results_close_a_blob_by_size_and_by_number(size: int, count: int, blobs: int) -> None:
     results = [OutputRecord(b"k", bytes(size), str(number)) for number in range(count)]
-    packed = list(pack_result("t", Heading("alarms", None, {}), iter(results)))
+    packed = list(pack_result("t", Heading("alarms", None, {}), collect_records(results)))
     assert len(packed) == blobs
     found = [record for blob in packed for record in unpack_records(blob)]
     assert [(it.key, it.value, dict(it.headers)["ce_id"]) for it in found] == [
@@ -75,7 +76,7 @@ def test_results_close_a_blob_by_size_and_by_number(size: int, count: int, blobs
 @given(st.lists(st.none() | st.binary(max_size=9), max_size=9))
 def test_results_may_be_tombstones(values: list[bytes | None]) -> None:
     results = [OutputRecord(b"k", value, str(number)) for number, value in enumerate(values)]
-    packed = pack_result("t", Heading("list", None, {}), results)
+    packed = pack_result("t", Heading("list", None, {}), collect_records(results))
     assert [it.value for blob in packed for it in unpack_records(blob)] == values
 
 
