@@ -19,6 +19,8 @@ TARGETS, BASE = "targets", "base"
 BY_REGION, BY_PROBE, BY_LOOKUP = "satisfaction_region", "probe", "lookup"
 # Value of `decided_by` in alarms without a B.
 BY_WATERMARK = "watermark"
+# Length of the id of an alarm, in hexadecimal digits.
+ID_CHARACTERS = 32
 
 
 def alarm_id(condition: str, version: int, a_id: bytes, b_id: bytes | None) -> str:
@@ -34,7 +36,12 @@ def alarm_id(condition: str, version: int, a_id: bytes, b_id: bytes | None) -> s
     message = alarm_message(condition, version) + framed(a_id)
     if b_id is not None:
         message += framed(b_id)
-    return blake2b(message, digest_size=16).hexdigest()
+    return digest_of(message)
+
+
+def digest_of(message: bytes) -> str:
+    """Return the id of an alarm, given the message that identifies it."""
+    return blake2b(message, digest_size=ID_CHARACTERS // 2).hexdigest()
 
 
 def alarm_message(condition: str, version: int) -> bytes:

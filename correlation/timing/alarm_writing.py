@@ -9,13 +9,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 
-from correlation.buffers.blake2b import digest_messages
+import numpy as np
+
 from correlation.buffers.columns import BytesColumn, Int64s
 from correlation.buffers.joining import Pieces, frame_values, join_lists, join_pieces, write_numbers
 from correlation.operators import Encode, OutputRecord
 from correlation.record_columns import RecordColumns
 from correlation.timing.alarm_events import EventColumns, EventRows
-from correlation.timing.alarm_format import alarm_id, alarm_message
+from correlation.timing.alarm_format import ID_CHARACTERS, alarm_id, alarm_message, digest_of
 from correlation.timing.alarm_parts import AlarmValues, alarm_parts, begin_alarm
 from correlation.timing.conditions import TimingCondition
 
@@ -111,4 +112,7 @@ class Alarms:
         message = alarm_message(self.condition.name, self.condition.version)
         ids = [pieces.add(frame_values(it.ids), it.places) for it in roles]
         codes = pieces.stack(len(self), [message, *ids])
-        return digest_messages(join_pieces(pieces.to_column(), codes))
+        messages = join_pieces(pieces.to_column(), codes).to_list()
+        found = "".join(map(digest_of, messages)).encode()
+        offsets = np.arange(len(self) + 1, dtype=np.int64) * ID_CHARACTERS
+        return BytesColumn(np.frombuffer(found, np.uint8), offsets)
