@@ -116,7 +116,7 @@ class Settings(ClientSettings):
     ] = Field(
         default_factory=dict,
         description="End offsets of event topics, as a JSON object, topic → partition → offset. "
-        "Later records are skipped. Other partitions are read completely.",
+        "The job stops reading there. Other partitions are read completely.",
     )
     heartbeat_seconds: Annotated[
         float,

@@ -206,8 +206,8 @@ def replace_query(
             return layout
         raise RebuildError(
             f"the state of the slots is not in {settings.topics.state}, so the query of the "
-            "checkpoint cannot be replaced: start without --rebuild or --from-now, or start once "
-            "with --from-beginning (alarms are written again with the same alarm_id)"
+            "checkpoint cannot be replaced: start once with --from-beginning (alarms are written "
+            "again with the same alarm_id), or without options if this version wrote the checkpoint"
         )
     plan = _plan_rebuild(session, layout, generations, slots, start)
     if problems := missing(plan):

@@ -291,11 +291,12 @@ def describe_problems(problems: Sequence[str], *, is_ordered: bool = False) -> s
     problems : sequence of str
         Problems that `find_ranges` has found.
     is_ordered : bool
-        Whether the job was started with --rebuild, and the checkpoint has a query.
+        Whether the query of the checkpoint was to be replaced.
     """
     begin, remedy = "COINCIDE_CHECKPOINT: is empty, and", "Restore the checkpoint"
     if is_ordered:
-        begin, remedy = "--rebuild:", "Start without --rebuild: the checkpoint was not changed"
+        begin = "the checkpoint was not changed:"
+        remedy = "Start without --rebuild if this version wrote the checkpoint"
     return (
         f"{begin} the state cannot be rebuilt: {'; '.join(problems)}. {remedy}; or start once with "
         "--from-now (pairs with these events are lost), or with --from-beginning (the topics are "

@@ -186,7 +186,8 @@ class Reporter:
         self._facts |= {
             "query_id": progress["id"],
             "batch": progress["batchId"],
-            "input_rate": progress.get("processedRowsPerSecond"),
+            # Spark counts packed rows.
+            "input_rate": 1_000 * records / max(progress["durationMs"]["triggerExecution"], 1),
             "batch_events": records,
             "durations": {
                 phase: millis / 1_000 for phase, millis in progress["durationMs"].items()

@@ -42,7 +42,7 @@ def read_topics(
     max_records : int
         Max number of events and heartbeats of a batch.
     tasks : int
-        Max number of tasks that read at the same time.
+        Max number of tasks.
     starts : Positions or None
         Offsets at which a query without offsets in its checkpoint begins, instead of the beginning.
 
@@ -62,7 +62,7 @@ def read_topics(
         dict(partitions),
         max_records,
         starts or {},
-        settings.until_offsets,
+        {it: ends for it, ends in settings.until_offsets.items() if it in partitions},
     )
     session.dataSource.register(stream_of(reading))
     return session.readStream.format(STREAM_FORMAT).load()

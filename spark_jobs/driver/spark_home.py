@@ -2,8 +2,8 @@
 
 Spark puts `python/lib/pyspark.zip` of its home folder on the path of each Python process, before
 the installed pyspark. Python compiles the modules of such an archive in every process: a start of
-the job has seven of them, and each needs half a second more. The home folder that is made here
-links to the parts of the installed pyspark that Java needs, without its archive.
+the job has about eight of them, and each needs half a second more. The home folder that is made
+here links to the parts of the installed pyspark that Java needs, without its archive.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from confluent_kafka import KafkaException
 from spark_jobs.driver.checkpoint import parse_offsets
 from spark_jobs.driver.heartbeats import Ticker
 from spark_jobs.driver.stalls import Pace, StallWatch
+from spark_jobs.worker.positions import as_places
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -96,7 +97,7 @@ class Watched:
         ends = parse_offsets(*(source["endOffset"] for source in progress["sources"]))
         if not ends:
             return False
-        # Spark itself moves back to the end of a truncated partition.
+        # The source moves back to the end of a truncated partition.
         went_back = any(ends.get(place, at) < at for place, at in self._completed.items())
         self._is_truncated = self._is_truncated or went_back
         self._completed = ends
@@ -104,7 +105,8 @@ class Watched:
         reporter = self._parts.reporter
         starts = parse_offsets(*(source["startOffset"] for source in progress["sources"]))
         self.records = sum(
-            max(end - starts.get(place, self._read.get(place, 0)), 0) for place, end in ends.items()
+            max(end - starts.get(place, self._read.get(place, end)), 0)
+            for place, end in ends.items()
         )
         reporter.progress(progress, self._parts.settings.topics.config, self.records)
         self._read |= self._in_force.select(ends)
@@ -152,7 +154,7 @@ class Watched:
         self._next_tick = time.monotonic() + self._parts.settings.heartbeat_seconds
         try:
             found = self._ticker.tick(self._completed)
-            self._ends = self._parts.offsets.committed_ends(found.ends)
+            self._ends = self._limited(self._parts.offsets.committed_ends(found.ends))
         except KafkaException as error:
             _log.warning("the broker does not answer: %s", error)
             return
@@ -180,6 +182,11 @@ class Watched:
                 self._parts.settings.max_batch_seconds,
             )
         return pace is Pace.HANGING
+
+    def _limited(self, ends: Mapping[Place, int]) -> dict[Place, int]:
+        """Return the ends up to which the query reads (COINCIDE_UNTIL_OFFSETS)."""
+        fixed = as_places(self._parts.settings.until_offsets)
+        return {place: min(end, fixed.get(place, end)) for place, end in ends.items()}
 
     def _lag(self) -> Mapping[Place, int]:
         """Return the number of unread records of each partition whose end is known."""

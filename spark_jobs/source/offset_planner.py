@@ -1,8 +1,9 @@
 """Plan the offsets of a batch, and the tasks that read it.
 
 The end offsets of heartbeats are asked first, then those of events, then that of the config topic.
-A heartbeat therefore does not overtake the events that were sent before it, and a batch has all
-conditions that were registered before its newest event was sent.
+A batch therefore has all conditions that were registered before its newest event was sent, and a
+heartbeat does not overtake the events that were sent before it, unless the limit of the batch
+divides them.
 """
 
 from __future__ import annotations
@@ -50,12 +51,15 @@ class OffsetPlanner:
             [self._config],
         ]
         self._fixed = as_places(reading.ends)
+        # Ends of the existing partitions as of the last look.
         self._newest: dict[Place, int] = {}
 
     @property
     def newest(self) -> Positions:
-        """End offsets of the topics as of the last look."""
-        return as_positions(self._newest)
+        """Offsets up to which the partitions can be read, as of the last look."""
+        return as_positions(
+            {place: min(end, self._fixed.get(place, end)) for place, end in self._newest.items()}
+        )
 
     def starts(self) -> Positions:
         """Return the offsets at which a new query begins.
@@ -85,10 +89,9 @@ class OffsetPlanner:
         KafkaException
             The broker does not answer in time, or returns an error.
         """
-        self._newest = self._look()
+        self._look()
         begins = self._with_begins(as_places(start))
-        # A topic that is missing now may exist again, and its records are then read.
-        ends = {place: self._newest.get(place, at) for place, at in begins.items()}
+        ends = {place: self._end_of(place, at) for place, at in begins.items()}
         if max_records is not None:
             limited = {place: end for place, end in ends.items() if place != self._config}
             ends |= share_limit(begins, limited, max_records)
@@ -102,7 +105,8 @@ class OffsetPlanner:
         KafkaException
             The broker does not answer in time, or returns an error.
         """
-        self._fixed = self._look()
+        self._look()
+        self._fixed |= as_places(self.newest)
 
     def distribute(self, start: Positions, end: Positions) -> list[list[Range]]:
         """Distribute the records of a batch over tasks.
@@ -126,14 +130,22 @@ class OffsetPlanner:
         ]
         return distribute(found, self._reading.tasks)
 
-    def _look(self) -> dict[Place, int]:
-        """Return the end offsets of the existing partitions, but not beyond their fixed ends."""
+    def _end_of(self, place: Place, begin: int) -> int:
+        """Return where a batch that begins at an offset ends; before it in a truncated partition.
+
+        A topic that is missing now may exist again later. A fixed end does not move the query back.
+        """
+        end = self._newest.get(place, begin)
+        return min(end, max(self._fixed.get(place, end), begin))
+
+    def _look(self) -> None:
+        """Ask for the end offsets."""
         found: dict[Place, int] = {}
         for group in self._groups:
             found |= list_offsets(
                 self._admin, group, Edge.COMMITTED_END, _ANSWER_SECONDS, skip_unknown=True
             )
-        return {place: min(end, self._fixed.get(place, end)) for place, end in found.items()}
+        self._newest = found
 
     def _with_begins(self, known: Mapping[Place, int]) -> dict[Place, int]:
         """Return the begin of each partition: a known offset, or that of its oldest record."""

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from spark_jobs.source.reading import Reading
     from spark_jobs.worker.envelope import Headers
 
-# Max size of a block, whose columns are in memory. Larger blocks cost less per record.
+# Max size of a block: keys, values and headers. Larger blocks cost less per record.
 _BLOCK_RECORDS = 200_000
 _BLOCK_BYTES = 32 * 1024 * 1024
 _POLL_RECORDS = 1_000
 _POLL_SECONDS = 0.1
-# Max time without a record while a range is incomplete.
+# Max time in which no incomplete range advances.
 _SILENT_SECONDS = 120.0
 _ANSWER_SECONDS = 30.0
 _CLIENT: dict[str, str | int] = {
@@ -96,20 +96,21 @@ class RangeReader:
         self._consumer.close()
 
     def _blocks(self) -> Iterator[list[Run]]:
-        records, size, heard_at = 0, 0, time.monotonic()
+        records, size, advanced_at = 0, 0, time.monotonic()
         while self._waiting:
             messages = self._consumer.consume(_POLL_RECORDS, 0.0)
             # Without records, one is waited for: a wait for many would not end with the ranges.
             messages = messages or self._consumer.consume(1, _POLL_SECONDS)
-            now = time.monotonic()
-            if messages:
-                heard_at = now
-            elif now - heard_at > _SILENT_SECONDS:
-                place, (_, end) = next(iter(self._waiting.items()))
-                raise timed_out(place, f"was not read up to offset {end} in time")
+            before = self._waiting.copy()
             for place, found in groupby(messages, place_of):
                 taken, taken_bytes = self._take(place, list(found))
                 records, size = records + taken, size + taken_bytes
+            now = time.monotonic()
+            if self._waiting != before:
+                advanced_at = now
+            elif now - advanced_at > _SILENT_SECONDS:
+                place, (_, end) = next(iter(self._waiting.items()))
+                raise timed_out(place, f"was not read up to offset {end} in time")
             if records >= _BLOCK_RECORDS or size >= _BLOCK_BYTES:
                 yield self._finish_block()
                 records, size = 0, 0
@@ -125,61 +126,79 @@ class RangeReader:
         """Read on from the begins of the ranges."""
         self._consumer.assign([TopicPartition(*it, at.begin) for it, at in self._waiting.items()])
 
+    def _advance(self, place: Place, begin: int) -> None:
+        """Note the next offset of a range."""
+        end = self._waiting[place].end
+        if begin < end:
+            self._waiting[place] = OffsetRange(begin, end)
+            return
+        del self._waiting[place]
+        if self._waiting:
+            # Further records of the partition would be fetched in vain.
+            self._consumer.pause([TopicPartition(*place)])
+
     def _take(self, place: Place, messages: list[Message]) -> tuple[int, int]:
         """Take the messages of a partition; return the number and size of its records."""
-        if place not in self._waiting:
-            return 0, 0
-        others = [it for it in messages if it.error() is not None]
-        if others:
-            messages = [it for it in messages if it.error() is None]
-        taken = self._take_records(place, messages) if messages else (0, 0)
-        for one in others:
-            self._take_other(place, one)
-        return taken
+        if all(it.error() is None for it in messages):
+            return self._take_records(place, messages)
+        records = size = 0
+        for is_taken, found in groupby(messages, lambda it: it.error() is None):
+            if is_taken:
+                taken, taken_bytes = self._take_records(place, list(found))
+                records, size = records + taken, size + taken_bytes
+            else:
+                for one in found:
+                    self._take_other(place, one)
+        return records, size
 
     def _take_records(self, place: Place, messages: list[Message]) -> tuple[int, int]:
-        end = self._waiting[place].end
+        """Add the records that are in the range; return their number and size."""
+        if place not in self._waiting:
+            return 0, 0
+        begin, end = self._waiting[place]
         last = messages[-1].offset() or 0
-        if last >= end:
-            messages = [it for it in messages if (it.offset() or 0) < end]
-        if last + 1 >= end:
-            del self._waiting[place]
-        else:
-            self._waiting[place] = OffsetRange(last + 1, end)
+        # Records before the range were fetched before its begin was changed.
+        if (messages[0].offset() or 0) < begin or last >= end:
+            messages = [it for it in messages if begin <= (it.offset() or 0) < end]
+        self._advance(place, max(last + 1, begin))
         if not messages:
             return 0, 0
         if place not in self._block:
             self._block[place] = Columns([], [], [], [], [])
-        columns, values = self._block[place], [it.value() for it in messages]
+        columns = self._block[place]
+        keys, values = [it.key() for it in messages], [it.value() for it in messages]
+        headers = [_headers_of(it) for it in messages]
         columns.offsets.extend([it.offset() or 0 for it in messages])
         columns.record_timestamp_us.extend([it.timestamp()[1] * 1_000 for it in messages])
-        columns.keys.extend([it.key() for it in messages])
+        columns.keys.extend(keys)
         columns.values.extend(values)
-        columns.headers.extend([_headers_of(it) for it in messages])
-        return len(messages), sum([len(it) for it in values if it is not None])
+        columns.headers.extend(headers)
+        size = sum([len(it) for it in (*keys, *values) if it is not None])
+        size += sum(len(name) + len(it or b"") for one in headers if one for name, it in one)
+        return len(messages), size
 
     def _take_other(self, place: Place, message: Message) -> None:
-        """Handle the end of a partition, and missing records."""
+        """Handle the end of a partition, missing records, and other errors."""
         error = message.error()
-        code = None if error is None else error.code()
-        if self._skips_missing and code == _NO_OFFSET:
-            self._skip(place)
-        elif not is_record(message, self._consumer.user):
-            found = self._waiting.get(place)
+        if self._skips_missing and error is not None and error.code() == _NO_OFFSET:
+            self._skip(place, message)
+        elif not is_record(message, self._consumer.user) and place in self._waiting:
             # The end of the partition may be from before the range was written.
-            if found is not None and (message.offset() or 0) >= found.end:
-                del self._waiting[place]
+            self._advance(place, max(message.offset() or 0, self._waiting[place].begin))
 
-    def _skip(self, place: Place) -> None:
+    def _skip(self, place: Place, message: Message) -> None:
         """Read on with the oldest record of a partition, unless its range has no records left."""
-        wanted = self._waiting.get(place)
-        if wanted is None:
+        if place not in self._waiting:
             return
+        begin, end = self._waiting[place]
         found = list_ranges(self._consumer, [place], _ANSWER_SECONDS)[place]
-        if wanted.begin < found.begin < wanted.end:
-            self._waiting[place] = OffsetRange(found.begin, wanted.end)
-        else:
+        if begin < found.begin < end:
+            self._waiting[place] = OffsetRange(found.begin, end)
+        elif found.begin >= end or begin >= found.end:
             del self._waiting[place]
+        else:
+            # The records exist: the batch is repeated.
+            is_record(message, self._consumer.user)
         self._assign()
 
 
@@ -203,6 +222,7 @@ class _Connection:
         if self._reader is None or self._name != reading.name:
             if self._reader is not None:
                 self._reader.close()
+                self._reader = None
             consumer = open_consumer(reading.properties, reading.group, **_CLIENT)
             self._reader, self._name = RangeReader(consumer), reading.name
         return self._reader

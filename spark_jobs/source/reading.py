@@ -31,12 +31,12 @@ class Reading:
     packing : Packing
         Packs the records of a task.
     tasks : int
-        Max number of tasks that read at the same time.
+        Max number of tasks.
     """
 
     name: str
     group: str
-    properties: Properties
+    properties: Properties = field(repr=False)
     packing: Packing
     tasks: int
 

@@ -211,7 +211,7 @@ def _read(
 
 
 def _to_json(positions: Positions) -> _Offsets:
-    """Write positions in one order: Spark compares offsets as texts."""
+    """Write positions in one order: Spark compares offsets as strings."""
     return {
         topic: dict(sorted(partitions.items(), key=lambda it: int(it[0])))
         for topic, partitions in sorted(to_json(positions).items())

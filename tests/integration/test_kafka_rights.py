@@ -28,8 +28,8 @@ USERS = {
     "job": User("job", "planted job password", "SCRAM-SHA-256"),
     "cli": User("cli", "planted cli password", "PLAIN"),
 }
-# Used by Spark's source only.
-READ_BY_SPARK = ListedRight("job", "topic", "`PREFIX.heartbeats`", "Read")
+# Used by the source of the query only.
+READ_BY_SOURCE = ListedRight("job", "topic", "`PREFIX.heartbeats`", "Read")
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def installation(broker: SecuredBroker) -> Installation:
 def test_every_listed_right_has_a_use() -> None:
     listed = listed_rights()
     assert len(set(listed)) == len(listed)
-    assert set(listed) == {*USES, READ_BY_SPARK}
+    assert set(listed) == {*USES, READ_BY_SOURCE}
 
 
 @pytest.mark.parametrize(

@@ -334,8 +334,8 @@ def _is_compacted(place: Installation, topic: str) -> bool:
 
 
 _WRITTEN = ("alarms", "late", "dead-letter", "topk", "topk.current")
-# Use of each right of the manual. Spark's source alone reads heartbeats: the tests of the running
-# job use that right.
+# Use of each right of the manual. The source of the query alone reads heartbeats: the tests of the
+# running job use that right.
 USES: dict[tuple[str, str, str, str], Use] = {
     ("service", "topic", "`PREFIX.*`", "Create"): _create_own,
     ("service", "topic", "`PREFIX.*`", "Describe"): _check_own,

@@ -1,4 +1,4 @@
-"""Modules that Spark imports in processes which describe the query: a start has eight of them."""
+"""Modules that Spark imports in the processes which describe the query, about eight at a start."""
 
 from __future__ import annotations
 

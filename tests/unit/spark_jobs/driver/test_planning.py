@@ -172,7 +172,7 @@ def test_rebuild_takes_the_wanted_number_of_slots_if_all_have_written_the_same()
 def test_rebuild_that_is_not_possible_leaves_the_checkpoint_as_it_was() -> None:
     checkpoint = used()
     before = dict(checkpoint.files)
-    with pytest.raises(RebuildError, match="--rebuild: the state cannot be rebuilt: gone"):
+    with pytest.raises(RebuildError, match="not changed: the state cannot be rebuilt: gone"):
         replace(checkpoint, "rebuild", state(7, 7), ["gone"])
     for start in ("rebuild", "now"):
         with pytest.raises(RebuildError, match=r"is not in p\.state"):

@@ -72,3 +72,23 @@ def test_heartbeats_are_looked_at_first_and_the_config_topic_last(
     reading = StreamReading("run", "p.source", {}, packing, 1, {"t": 2, "u": 1}, 10)
     OffsetPlanner(reading).ends({}, None)
     assert asked == [(TOPICS.heartbeats, 0), *PLACES, (TOPICS.config, 0)]
+
+
+@pytest.mark.parametrize(
+    ("begin", "real", "expected"),
+    [(50, 1_000, 100), (250, 1_000, 250), (250, 60, 60), (50, 80, 80)],
+)
+def test_fixed_end_limits_a_batch_and_does_not_move_it_back(
+    monkeypatch: pytest.MonkeyPatch, begin: int, real: int, expected: int
+) -> None:
+    def list_offsets(
+        _: object, places: list[Place], *__: object, **___: object
+    ) -> dict[Place, int]:
+        return dict.fromkeys(places, real)
+
+    monkeypatch.setattr("spark_jobs.source.offset_planner.list_offsets", list_offsets)
+    packing = Packing(TOPICS, (), (1,), 1_000)
+    reading = StreamReading("run", "p.source", {}, packing, 1, {"t": 1}, 10, ends={"t": {0: 100}})
+    planner = OffsetPlanner(reading)
+    assert planner.ends({"t": {0: begin}}, None)["t"] == {0: expected}
+    assert "password" not in repr(StreamReading("run", "g", {"sasl.password": "x"}, packing, 1))
