@@ -131,11 +131,8 @@ class RangeReader:
         end = self._waiting[place].end
         if begin < end:
             self._waiting[place] = OffsetRange(begin, end)
-            return
-        del self._waiting[place]
-        if self._waiting:
-            # Further records of the partition would be fetched in vain.
-            self._consumer.pause([TopicPartition(*place)])
+        else:
+            del self._waiting[place]
 
     def _take(self, place: Place, messages: list[Message]) -> tuple[int, int]:
         """Take the messages of a partition; return the number and size of its records."""

@@ -68,16 +68,12 @@ class Consumer:
     def __init__(self, *messages: Sequence[Message]) -> None:
         self._messages = list(messages)
         self.assigned: list[dict[Place, int]] = []
-        self.paused: list[Place] = []
 
     def assign(self, partitions: Sequence[TopicPartition]) -> None:
         self.assigned.append({(it.topic, it.partition): it.offset for it in partitions})
 
     def unassign(self) -> None:
         self.assigned.append({})
-
-    def pause(self, partitions: Sequence[TopicPartition]) -> None:
-        self.paused += [(it.topic, it.partition) for it in partitions]
 
     def consume(self, *_: object) -> Sequence[Message]:
         return self._messages.pop(0) if self._messages else []
@@ -154,7 +150,6 @@ def test_records_of_a_complete_partition_do_not_extend_the_time_of_others() -> N
     consumer = Consumer(records(P1, 0, 3), *busy)
     with pytest.raises(KafkaException, match="offset 10 in time"):
         read(consumer, ("t", 0, 0, 10), ("t", 1, 0, 3))
-    assert consumer.paused == [P1]
 
 
 def test_end_of_a_partition_from_before_the_range_does_not_end_it() -> None:
