@@ -25,8 +25,12 @@ if TYPE_CHECKING:
 
 # Max size of a block: keys, values and headers. Larger blocks cost less per record.
 _BLOCK_RECORDS = 200_000
-_BLOCK_BYTES = 32 * 1024 * 1024
+_BLOCK_BYTES = 8 * 1024 * 1024
+# Max number of records of the first poll, whose size is not known, and of later polls. The client
+# decompresses a producer's batch whole, so its queue may hold more than its limit.
+_FIRST_POLL_RECORDS = 16
 _POLL_RECORDS = 1_000
+_POLL_BYTES = 4 * 1024 * 1024
 _POLL_SECONDS = 0.1
 # Max time in which no incomplete range advances.
 _SILENT_SECONDS = 120.0
@@ -97,14 +101,18 @@ class RangeReader:
 
     def _blocks(self) -> Iterator[list[Run]]:
         records, size, advanced_at = 0, 0, time.monotonic()
+        poll_records = _FIRST_POLL_RECORDS
         while self._waiting:
-            messages = self._consumer.consume(_POLL_RECORDS, 0.0)
+            messages = self._consumer.consume(poll_records, 0.0)
             # Without records, one is waited for: a wait for many would not end with the ranges.
             messages = messages or self._consumer.consume(1, _POLL_SECONDS)
             before = self._waiting.copy()
             for place, found in groupby(messages, place_of):
                 taken, taken_bytes = self._take(place, list(found))
                 records, size = records + taken, size + taken_bytes
+                if taken:
+                    fitting = _POLL_BYTES * taken // max(taken_bytes, 1)
+                    poll_records = max(1, min(fitting, _POLL_RECORDS))
             now = time.monotonic()
             if self._waiting != before:
                 advanced_at = now

@@ -139,7 +139,7 @@ def test_large_records_come_in_blocks_of_limited_size(
     assert sum(blocks) == 60 * size
     assert len(blocks) > 1
     # The limit may be exceeded by the records of one poll, which the client's queue limits.
-    assert max(blocks) < 40 * 1024 * 1024
+    assert max(blocks) < 24 * 1024 * 1024
 
 
 def test_missing_records_are_skipped_or_an_error(
