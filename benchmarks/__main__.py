@@ -46,6 +46,7 @@ _PERFORMANCE = Page(
         "factored",
         "alarms",
         "path",
+        "stages",
         "sharing",
         "response",
         "waiting",

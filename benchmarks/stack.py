@@ -28,7 +28,7 @@ from service.topics import TopicKeeper
 
 _POLL_SECONDS = 0.1
 _START_SECONDS = 180
-_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ def cpu_seconds(pid: int) -> float:
     """Return the CPU seconds of a process and its descendants, including ended ones."""
     # After state, parent, ...: times of the process and of its ended children.
     ticks = (sum(map(int, fields[11:15])) for _, fields in _read_family(pid))
-    return sum(ticks) / _TICKS_PER_SECOND
+    return sum(ticks) / TICKS_PER_SECOND
 
 
 def resident_bytes(pid: int) -> dict[str, int]:
@@ -178,6 +178,11 @@ def resident_bytes(pid: int) -> dict[str, int]:
             continue  # the process has ended
         found[name] += sum(int(it.split()[1]) * 1024 for it in lines if it.startswith("Pss:"))
     return dict(found)
+
+
+def family(pid: int) -> list[int]:
+    """Return the ids of a process and its descendants."""
+    return [number for number, _ in _read_family(pid)]
 
 
 def _read_family(pid: int) -> list[tuple[int, list[str]]]:

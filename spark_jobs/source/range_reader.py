@@ -172,13 +172,13 @@ class RangeReader:
             self._block[place] = Columns([], [], [], [], [])
         columns = self._block[place]
         keys, values = [it.key() for it in messages], [it.value() for it in messages]
-        headers = [_headers_of(it) for it in messages]
+        headers = _headers_of(messages)
         columns.offsets.extend([it.offset() or 0 for it in messages])
         columns.record_timestamp_us.extend([it.timestamp()[1] * 1_000 for it in messages])
         columns.keys.extend(keys)
         columns.values.extend(values)
         columns.headers.extend(headers)
-        size = sum([len(it) for it in (*keys, *values) if it is not None])
+        size = sum(map(len, filter(None, keys))) + sum(map(len, filter(None, values)))
         size += sum(len(name) + len(it or b"") for one in headers if one for name, it in one)
         return len(messages), size
 
@@ -207,8 +207,15 @@ class RangeReader:
         self._assign()
 
 
-def _headers_of(message: Message) -> Headers | None:
-    """Return the headers of a record; none if their names are not UTF-8."""
+def _headers_of(messages: list[Message]) -> list[Headers | None]:
+    """Return the headers of records; None for a record whose names are not UTF-8."""
+    try:
+        return list(map(_read_headers, messages))
+    except SystemError:
+        return [_one_headers_of(it) for it in messages]
+
+
+def _one_headers_of(message: Message) -> Headers | None:
     try:
         return cast("Headers | None", _read_headers(message))
     except SystemError:
