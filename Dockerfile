@@ -55,6 +55,7 @@ COPY --from=build --chown=10001:10001 /var/cache/coincide /var/cache/coincide
 # Folder of the checkpoint: mount a volume here, or set a URL that Spark can read.
 # The service starts on all addresses only with access control, or COINCIDE_OPEN_TO_EVERYONE=true.
 ENV COINCIDE_CHECKPOINT=/var/lib/coincide/checkpoint \
+    COINCIDE_JAVA_CACHE=/var/cache/coincide/java \
     COINCIDE_HOST=0.0.0.0
 WORKDIR /var/lib/coincide
 RUN install --directory --owner=10001 --group=10001 --mode=0700 checkpoint

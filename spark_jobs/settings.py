@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BeforeValidator, Field, NonNegativeInt
@@ -102,6 +103,13 @@ class Settings(ClientSettings):
             ge=1, description="Max size of a record, in bytes; longer records are rejected unread."
         ),
     ] = 1_000_000
+    java_cache: Annotated[
+        Path | None,
+        Field(
+            description="Folder for Java's classes, 200 MB. A job on one machine stores them at "
+            "its end; later starts need less CPU time."
+        ),
+    ] = None
     until_end: Annotated[
         bool,
         Field(

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from cli.stack.broker import EmbeddedBroker, answers
+from tests.support.java_cache import share_java_classes
 from tests.support.kernel_cache import share_kernels
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
 # Workers use the kernels that other workers have compiled.
 share_kernels()
+# Jobs use the classes of Java that other jobs have stored.
+share_java_classes()
 
 # Commands under test inherit an ignored SIGINT, which a background process of a shell has.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

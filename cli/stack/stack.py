@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import signal
 import sys
 import time
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _PLAIN = "PLAINTEXT"
+_JAVA_CACHE = "COINCIDE_JAVA_CACHE"
 _ANSWER_SECONDS = 10
 _SERVICE_SECONDS = 120
 # Spark starts, compiles kernels and runs a first batch: half a minute on two idle cores.
@@ -228,6 +230,7 @@ class LocalStack:
             "COINCIDE_BOOTSTRAP": self.bootstrap,
             "COINCIDE_PORT": str(self._service_port),
             "COINCIDE_CHECKPOINT": str(self.data / self._checkpoint_name()),
+            _JAVA_CACHE: os.environ.get(_JAVA_CACHE, str(self.data / "java")),
             **self._options.environment,
         }
         return ChildProcess(

@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from kafka_client.secrets import SENSITIVE_NAMES
+from spark_jobs.driver.java_archive import JavaArchive, open_archive
 from spark_jobs.driver.properties_file import submitted
 from spark_jobs.driver.scratch import ScratchFolder, temporary_files_in
 from spark_jobs.driver.spark_home import make_spark_home
@@ -88,25 +89,26 @@ def session_properties(settings: Settings) -> dict[str, str]:
     return properties | settings.spark_properties
 
 
-def _one_process(scratch: Path) -> dict[str, str]:
+def _one_process(scratch: Path, archive: JavaArchive | None) -> dict[str, str]:
+    options = f'{_JAVA_OPTIONS} -Djava.io.tmpdir="{scratch}"'
     return {
         # On a TCP port Spark accepts the first client, and waits forever when that client is not
         # its own worker. Other users cannot open the sockets in this folder.
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.python.unix.domain.socket.dir": str(_socket_folder(scratch)),
         "spark.driver.memory": "2g",
-        "spark.driver.extraJavaOptions": f'{_JAVA_OPTIONS} -Djava.io.tmpdir="{scratch}"',
+        "spark.driver.extraJavaOptions": f"{options} {archive.options}" if archive else options,
         "spark.local.dir": str(scratch),
     }
 
 
 @contextmanager
-def _fast_home(scratch: Path) -> Iterator[None]:
+def _fast_home(home: Path) -> Iterator[None]:
     """Let Java start with a home folder without archives of Python, unless another is given."""
     if _HOME in os.environ:
         yield
         return
-    os.environ[_HOME] = str(make_spark_home(scratch))
+    os.environ[_HOME] = str(make_spark_home(home))
     try:
         yield
     finally:
@@ -182,6 +184,7 @@ def open_session(settings: Settings) -> SparkSession:
     tunables = os.environ.setdefault(_TUNABLES, _LARGE_PAGES)
     properties = {f"spark.executorEnv.{_TUNABLES}": tunables, **session_properties(settings)}
     starting = ExitStack()
+    archive = None
     # A value set here would override the values of spark-submit, which knows its cluster.
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         scratch = ScratchFolder("spark").path
@@ -189,8 +192,10 @@ def open_session(settings: Settings) -> SparkSession:
         if settings.spark_master.startswith("local"):
             # Spark resolves its host name before it reads properties; some hosts cannot resolve it.
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-            ours |= {**_LOOPBACK, **_one_process(scratch)}
-            starting.enter_context(_fast_home(scratch))
+            archive = open_archive(settings.java_cache, scratch)
+            ours |= {**_LOOPBACK, **_one_process(scratch, archive)}
+            home = archive.home if archive is not None else scratch / "home"
+            starting.enter_context(_fast_home(home))
         properties = ours | properties
         starting.enter_context(submitted(properties, scratch))
         # Java writes its port to a file in a temporary folder, which would remain after a kill.
@@ -202,7 +207,7 @@ def open_session(settings: Settings) -> SparkSession:
             gateway = SparkContext._gateway  # noqa: SLF001 - see the line above
             if gateway is not None and gateway.proc is not None:
                 # Runs before the scratch folder is removed, which was registered earlier.
-                atexit.register(_end_java, gateway.proc)
+                atexit.register(_end_java, gateway.proc, archive)
         builder = SparkSession.builder.appName(_NAME)
         for name, value in properties.items():
             builder = builder.config(name, value)
@@ -216,8 +221,8 @@ def open_session(settings: Settings) -> SparkSession:
     return session
 
 
-def _end_java(java: subprocess.Popen[bytes]) -> None:
-    """End the JVM of this process, and wait until it has ended."""
+def _end_java(java: subprocess.Popen[bytes], archive: JavaArchive | None) -> None:
+    """End the JVM of this process, wait until it has ended, and store its classes."""
     if java.stdin is not None:
         # PySpark's gateway ends the JVM at the end of its input.
         java.stdin.close()
@@ -226,3 +231,5 @@ def _end_java(java: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         java.kill()
         java.wait()
+    if archive is not None and java.returncode == 0:
+        archive.store()

@@ -8,6 +8,7 @@ here links to the parts of the installed pyspark that Java needs, without its ar
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pyspark
@@ -16,17 +17,23 @@ import pyspark
 _PARTS = ("bin", "conf", "jars")
 
 
-def make_spark_home(folder: Path) -> Path:
-    """Make a home folder of the installed pyspark.
+def make_spark_home(home: Path) -> Path:
+    """Make a home folder of the installed pyspark, unless it exists.
 
     Parameters
     ----------
-    folder : Path
-        Folder in which it is made; it must exist until Java ends.
+    home : Path
+        The folder; it must exist until Java ends. Its parent must exist.
+
+    Returns
+    -------
+    Path
+        The folder.
     """
     installed = Path(pyspark.__file__).resolve().parent
-    home = folder / "home"
-    home.mkdir()
+    home.mkdir(exist_ok=True)
     for part in _PARTS:
-        (home / part).symlink_to(installed / part)
+        # Another job may be making the same folder.
+        with suppress(FileExistsError):
+            (home / part).symlink_to(installed / part)
     return home

@@ -126,6 +126,32 @@ def test_java_ends_before_the_temporary_files_are_removed(tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
+def test_classes_of_java_are_stored_at_the_end_and_loaded_by_the_next_start(
+    tmp_path: Path,
+) -> None:
+    cache, scratch = tmp_path / "a folder", tmp_path / "scratch"
+    scratch.mkdir()
+    cache.mkdir()
+    (cache / "java-0.jsa").touch()
+    maps = []
+    for _ in range(2):
+        with _session(scratch, JAVA_CACHE=cache) as (pid, _):
+            (java,) = (it for it in process_tree(pid) if "org.apache.spark" in command_line(it))
+            maps.append(Path(f"/proc/{java}/maps").read_text())
+        # The file of another version was removed.
+        (stored,) = cache.glob("java-*.jsa")
+    assert [str(stored) in it for it in maps] == [False, True]
+    assert list(scratch.iterdir()) == []
+
+
+def test_session_starts_when_the_classes_cannot_be_stored(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    process = _start(tmp_path, JAVA_CACHE=tmp_path / "file" / "folder")
+    _, said = process.communicate()
+    assert process.returncode == 0
+    assert "correct COINCIDE_JAVA_CACHE" in said
+
+
 def test_what_a_killed_session_leaves_goes_with_the_next_start(tmp_path: Path) -> None:
     with _session(tmp_path) as (pid, _):
         tree = list(process_tree(pid))

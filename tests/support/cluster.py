@@ -19,7 +19,8 @@ import spark_jobs.main
 from cli.stack.broker import free_port
 from cli.stack.processes import ChildProcess
 from tests.support.command import command_line, is_python_worker, process_tree
-from tests.support.job import JobUnderTest, archive_option
+from tests.support.java_archive import stored_classes
+from tests.support.job import JobUnderTest
 from tests.support.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -129,12 +130,14 @@ class SparkCluster:
         self, name: str, arguments: list[str], environment: Mapping[str, str]
     ) -> ChildProcess:
         command = [str(_SPARK / "bin" / "spark-class"), f"{_DEPLOY}.{arguments[0]}", *arguments[1:]]
+        classes = stored_classes()
         common = {
             **self.environment,
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_DAEMON_JAVA_OPTS": self._java_options,
-            **archive_option(),
         }
+        if classes is not None:
+            common["JDK_JAVA_OPTIONS"] = f'"-XX:SharedArchiveFile={classes}"'
         return ChildProcess(name, command, self.folder / f"{name}.log", {**common, **environment})
 
     def __enter__(self) -> Self:

@@ -1,8 +1,7 @@
-"""Class data of Spark's Java, loaded once for all jobs of a test run.
+"""Java's classes, stored before the tests, so that their jobs start faster.
 
-To read and check its classes, Java needs 10 s of the CPU time of a job's start (measured on two
-cores). `main` runs a job and writes its classes to a file, from which the jobs of the tests load
-them. Java ignores a file of another version or of other jars. Tests also run without the file.
+`main` runs a job, which stores the classes when it ends. Tests also run without them: the first job
+that ends stores them then.
 """
 
 from __future__ import annotations
@@ -10,44 +9,38 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 import time
 import uuid
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import pyspark
-from pyspark import SparkContext
-
 from cli.stack.broker import EmbeddedBroker
 from correlation.resources.streams import Stream
-from spark_jobs.main import run
-from spark_jobs.settings import Settings
-from tests.support.job import ARCHIVE, JAVA_OPTIONS, JobUnderTest
+from spark_jobs.driver.java_archive import JavaArchive
+from tests.support.java_cache import JAVA_CACHE, share_java_classes
+from tests.support.job import JobUnderTest
 from tests.support.patience import MAX_DELAY_US
 from tests.support.workload import NearCondition, Workload
 
 _UNCERTAINTY_US = 20_000
 
 
+def stored_classes() -> Path | None:
+    """Return the file with the classes, if it exists."""
+    path = JavaArchive(JAVA_CACHE, JAVA_CACHE).path
+    return path if path.is_file() else None
+
+
 def main() -> int:
-    """Write the file, if it does not exist or is older than the installed jars of Spark."""
-    jars = Path(pyspark.__file__).parent / "jars"
-    if ARCHIVE.is_file() and ARCHIVE.stat().st_mtime > jars.stat().st_ctime:
+    """Run a job, unless the classes are stored; return its exit code."""
+    if stored_classes() is not None:
         return 0
-    ARCHIVE.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = ARCHIVE.with_suffix(f".{os.getpid()}")
     with TemporaryDirectory() as folder, EmbeddedBroker() as broker:
         job = _prepare(broker.bootstrap, Path(folder))
-        os.environ.update(job.environment)
-        os.environ[JAVA_OPTIONS] = f"-XX:ArchiveClassesAtExit={unfinished}"
-        code = run(Settings(until_end=True), threading.Event())
-        # The job ends Java when this process ends, but waits for a minute only.
-        gateway = SparkContext._gateway  # noqa: SLF001 - PySpark has no public access to the process
-        if code == 0 and gateway is not None and _ends(gateway.proc):
-            unfinished.replace(ARCHIVE)
-    unfinished.unlink(missing_ok=True)
-    return code
+        share_java_classes()
+        environment = {**os.environ, **job.environment, "COINCIDE_UNTIL_END": "true"}
+        command = [sys.executable, "-m", "spark_jobs.main"]
+        return subprocess.run(command, env=environment, check=False).returncode  # noqa: S603
 
 
 def _prepare(bootstrap: str, folder: Path) -> JobUnderTest:
@@ -62,14 +55,6 @@ def _prepare(bootstrap: str, folder: Path) -> JobUnderTest:
         Workload("ab", 1, begin_us=now_us, max_uncertainty_us=_UNCERTAINTY_US).take(400),
     )
     return job
-
-
-def _ends(java: subprocess.Popen[bytes]) -> bool:
-    """End Java, which then writes the file; return whether it has ended without an error."""
-    if java.stdin is not None:
-        # PySpark's gateway ends at the end of its input.
-        java.stdin.close()
-    return java.wait() == 0
 
 
 if __name__ == "__main__":

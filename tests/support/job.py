@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
 _TAKES_LARGE = {"max.message.bytes": str(16 * 1024 * 1024)}
 Pairs = list[tuple[str, str, str]]
-# Options of a Java launcher, and the file written by `tests.support.java_archive`.
-JAVA_OPTIONS = "JDK_JAVA_OPTIONS"
-ARCHIVE = Path(__file__).parents[2] / ".cache" / "java" / "spark.jsa"
 
 
 @dataclass
@@ -61,7 +58,6 @@ class JobUnderTest:
             "COINCIDE_PREFIX": self.prefix,
             "COINCIDE_CHECKPOINT": str(self.folder / "checkpoint"),
             "COINCIDE_HEARTBEAT_SECONDS": "0.5",
-            **archive_option(),
             **self.settings,
         }
         self.process = self.make_process()
@@ -184,13 +180,6 @@ class JobUnderTest:
             assert time.monotonic() < deadline, f"not after {PATIENCE_SECONDS} s: {slots}"
             self.process.check()
         return slots
-
-
-def archive_option() -> dict[str, str]:
-    """Return the variable with which Java loads its classes from the archive, if it exists."""
-    if not ARCHIVE.is_file():
-        return {}
-    return {JAVA_OPTIONS: f'"-XX:SharedArchiveFile={ARCHIVE}"'}
 
 
 def total(slots: Iterable[dict[str, Any]], counter: str, **labels: str) -> int:

@@ -59,7 +59,7 @@ def test_compose_gives_a_role_only_settings_that_it_reads(role: str) -> None:
 
 def test_dockerfile_sets_only_settings_that_exist() -> None:
     found = _dockerfile_variables()
-    assert found == {"COINCIDE_CHECKPOINT", "COINCIDE_HOST"}
+    assert found == {"COINCIDE_CHECKPOINT", "COINCIDE_HOST", "COINCIDE_JAVA_CACHE"}
     assert found <= _variables(ServiceSettings, JobSettings, CliSettings)
 
 

@@ -1,0 +1,114 @@
+"""Java's classes, stored when a job ends and loaded by later starts.
+
+Java needs 4 of the 15 CPU seconds of a job's start to read and check its classes. It can write the
+loaded classes to a file when it ends, and map this file at the next start (class data sharing). It
+ignores a file of another version of itself, or of other archives.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+import pyspark
+
+from spark_jobs.driver.spark_home import make_spark_home
+
+_log = logging.getLogger(__name__)
+
+# Java names each class that it does not store.
+_QUIET = "-Xlog:cds*=error"
+
+
+class JavaArchive:
+    """The file of the installed Java and Spark in a folder.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the file; it must exist.
+    scratch : Path
+        Folder for the unfinished file.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    home : Path
+        Spark's home folder of all starts that use the file: Java compares the paths of classes.
+    """
+
+    def __init__(self, folder: Path, scratch: Path) -> None:
+        version = _version()
+        self.path = folder.absolute() / f"java-{version}.jsa"
+        self.home = folder.absolute() / f"home-{version}"
+        self._unfinished = scratch / "java.jsa"
+
+    @property
+    def options(self) -> str:
+        """Options with which Java loads the file or, if it does not exist, writes it."""
+        if self.path.is_file():
+            return f'-XX:SharedArchiveFile="{self.path}" {_QUIET}'
+        return f'-XX:ArchiveClassesAtExit="{self._unfinished}" {_QUIET}'
+
+    def store(self) -> None:
+        """Store the file that Java has written, after its end; an error is logged.
+
+        Files of other versions are removed.
+        """
+        if not self._unfinished.is_file():
+            return
+        copy = self.path.with_name(f"{self.path.name}.{os.getpid()}")
+        try:
+            shutil.copyfile(self._unfinished, copy)
+            copy.replace(self.path)
+            for other in self.path.parent.glob("java-*.jsa"):
+                if other != self.path:
+                    other.unlink(missing_ok=True)
+        except OSError as error:
+            _log.warning("Java's classes are not stored: %s; the next start is slower", error)
+            with suppress(OSError):
+                copy.unlink(missing_ok=True)
+
+
+def open_archive(folder: Path | None, scratch: Path) -> JavaArchive | None:
+    """Return the file in a folder, which is created if it is missing.
+
+    Parameters
+    ----------
+    folder : Path or None
+        The folder.
+    scratch : Path
+        Folder for the unfinished file.
+
+    Returns
+    -------
+    JavaArchive or None
+        None if no folder is set, or it cannot be written: the reason is logged.
+    """
+    if folder is None:
+        return None
+    archive = JavaArchive(folder, scratch)
+    try:
+        archive.path.parent.mkdir(parents=True, exist_ok=True)
+        make_spark_home(archive.home)
+    except OSError as error:
+        _log.warning("Java's classes cannot be stored: %s; correct COINCIDE_JAVA_CACHE", error)
+        return None
+    return archive
+
+
+def _version() -> str:
+    """Return a digest of the installed Java and of Spark's archives."""
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=str(Path(home) / "bin") if home else None)
+    jars = Path(pyspark.__file__).resolve().parent / "jars"
+    parts: list[object] = [pyspark.__version__, jars, jars.stat().st_mtime_ns]
+    if java is not None:
+        found = Path(java).resolve()
+        parts += [found, found.stat().st_size, found.stat().st_mtime_ns]
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
