@@ -38,9 +38,6 @@ _LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.
 # With one compilation tier, the JVM starts in two thirds of the CPU time and batches cost half
 # during warm-up; at 240,000 events/s the speed is the same (measured on two cores).
 _JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-# Java and the workers allocate blocks of records and packed rows again and again. With large pages
-# the system maps them in a hundredth of the page faults; batches need 15 % less CPU time.
-_TUNABLES, _LARGE_PAGES = "GLIBC_TUNABLES", "glibc.malloc.hugetlb=1"
 # Spark rejects longer paths of the folder of its sockets.
 _SOCKET_FOLDER_BYTES = 60
 _SHORT = Path("/tmp")  # noqa: S108 - the folder made in it is for its owner only
@@ -181,8 +178,7 @@ def open_session(settings: Settings) -> SparkSession:
     # By default Spark starts the system's interpreter, which does not have the job's packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    tunables = os.environ.setdefault(_TUNABLES, _LARGE_PAGES)
-    properties = {f"spark.executorEnv.{_TUNABLES}": tunables, **session_properties(settings)}
+    properties = session_properties(settings)
     starting = ExitStack()
     archive = None
     # A value set here would override the values of spark-submit, which knows its cluster.
