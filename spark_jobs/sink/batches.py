@@ -9,6 +9,7 @@ from pyspark import TaskContext
 from correlation.kinds import topics_of
 from correlation.shares import merge_shares
 from spark_jobs.errors import SparkJobError
+from spark_jobs.sink.last_worker import is_this_worker, note_this_worker
 from spark_jobs.sink.ownership import MERGED, sink_id
 from spark_jobs.sink.spool import BlobSpool
 from spark_jobs.sink.transactions import PartitionProducer, Target
@@ -50,6 +51,12 @@ def write_task(
     (int, str, tuple of bytes)
         Number of records written, id of the query, and shares of the task's slots.
     """
+    batch, query, partition = _read_place()
+    target = target_of(options.prefix, query, partition, options.owner, options.marks)
+    producer = producer_of(target, options.properties)
+    if not is_this_worker(partition):
+        note_this_worker(partition)
+        producer.open_early()
     # All rows are read before the transaction begins: it stays short, and the state of the batch is
     # complete when its output is committed.
     shares: list[bytes] = []
@@ -59,10 +66,8 @@ def write_task(
                 (shares.append if is_share else spool.append)(blob)
         if not spool.count and not shares:
             return 0, "", ()
-        batch, query, partition = _read_place()
-        target = target_of(options.prefix, query, partition, options.owner, options.marks)
         # Unpacked one by one while sending: many objects at once would cost garbage collections.
-        count = producer_of(target, options.properties).write(batch, PackedRecords(spool))
+        count = producer.write(batch, PackedRecords(spool))
     return count, query, tuple(shares)
 
 

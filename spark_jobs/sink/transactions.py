@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterable
+from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -72,8 +74,28 @@ class PartitionProducer:
         self._outputs = OutputTopics(target.topics, properties)
         self._marker = Marker(target.topics, target.group, properties, stored=target.stored)
         self._producer: TransactionalProducer | None = None
+        self._opening: Future[TransactionalProducer] | None = None
         self._level = 0
         self._claims = claims_of(target.topics, properties)
+
+    def open_early(self) -> None:
+        """Begin to open a new producer in a thread; `write` waits for it, and raises its errors.
+
+        To open a producer takes some hundredths of a second, in which the task's records are
+        computed. The transaction begins in `write`.
+        """
+        self._producer = None
+        opening: Future[TransactionalProducer] = Future()
+        self._opening = opening
+
+        def run() -> None:
+            try:
+                opening.set_result(self._make_producer())
+            except BaseException as error:  # noqa: BLE001 - `write` raises it
+                opening.set_exception(error)
+
+        # A daemon: a broker that does not answer does not keep the worker from ending.
+        threading.Thread(target=run, name="open-producer", daemon=True).start()
 
     def write(self, batch: int, records: Iterable[Record]) -> int:
         """Write the records of a batch, unless the batch is already written.
@@ -138,16 +160,22 @@ class PartitionProducer:
         return self._open().next_batch
 
     def _open(self) -> TransactionalProducer:
+        if self._opening is not None:
+            opening, self._opening = self._opening, None
+            self._producer = opening.result()
         if self._producer is None:
-            self._producer = TransactionalProducer(
-                self._target.transactional_id,
-                self._marker,
-                self._properties,
-                self._outputs,
-                _BATCH_BYTES[self._level],
-                partial(self._claims.check, self._target.owner),
-            )
+            self._producer = self._make_producer()
         return self._producer
+
+    def _make_producer(self) -> TransactionalProducer:
+        return TransactionalProducer(
+            self._target.transactional_id,
+            self._marker,
+            self._properties,
+            self._outputs,
+            _BATCH_BYTES[self._level],
+            partial(self._claims.check, self._target.owner),
+        )
 
     def _attempt(self, batch: int, records: Iterable[Record]) -> int:
         producer = self._open()

@@ -23,7 +23,7 @@ from correlation.resources.topics import OMITTED_HEADER, Channel, Topics
 from kafka_client.clients import UserAdmin
 from spark_jobs.driver.planning import read_state
 from spark_jobs.driver.stale_checkpoint import check_marks
-from spark_jobs.errors import DeliveryError, StaleCheckpointError
+from spark_jobs.errors import ClaimLostError, DeliveryError, StaleCheckpointError
 from spark_jobs.sink import transactional_producer
 from spark_jobs.sink.marker import Marker, read_marks
 from spark_jobs.sink.transactions import PartitionProducer
@@ -97,6 +97,28 @@ def test_fenced_worker_opens_anew_and_sees_what_the_other_wrote(sink: Sink) -> N
     assert first.write(2, sink.records("c")) == 1
     assert second.write(3, sink.records("d")) == 1
     assert sink.written() == [b"a", b"b", b"c", b"d"]
+
+
+def test_producers_opened_early_write_each_batch_once(sink: Sink) -> None:
+    first, second = sink.producer(), sink.producer()
+    first.open_early()
+    # Opened meanwhile, or later: it is fenced off once, or fences off the first.
+    assert second.write(0, sink.records("a")) == 1
+    assert first.write(0, sink.records("a")) == 0
+    assert first.write(1, sink.records("b")) == 1
+    second.open_early()
+    assert second.write(2, sink.records("c")) == 1
+    assert second.write(3, sink.records("d")) == 1
+    assert sink.written() == [b"a", b"b", b"c", b"d"]
+
+
+def test_error_of_a_producer_opened_early_is_raised_by_write(sink: Sink) -> None:
+    late = sink.producer()
+    claim(sink.target.topics, sink.properties)
+    late.open_early()
+    with pytest.raises(ClaimLostError):
+        late.write(0, sink.records("a"))
+    assert sink.written() == []
 
 
 def open_transaction(sink: Sink) -> Producer:
