@@ -86,8 +86,9 @@ test: setup jars clients ## all tests, on a real Kafka and a real Spark
 	  || echo "Java's classes are not stored: jobs start slower; see build/java_archive.log" >&2
 	$(TWO) -m "$(STACKED)"
 	HYPOTHESIS_PROFILE=deep $(PARALLEL) tests/conformance/test_many_pairs.py
-	NUMBA_DISABLE_JIT=1 HYPOTHESIS_PROFILE=uncompiled $(PARALLEL) -m "not compiled" $(KERNEL_TESTS)
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(NUMBA_CACHE_DIR)-checked $(PARALLEL) $(KERNEL_TESTS)
+	NUMBA_DISABLE_JIT=1 HYPOTHESIS_PROFILE=short $(PARALLEL) -m "not compiled" $(KERNEL_TESTS)
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(NUMBA_CACHE_DIR)-checked HYPOTHESIS_PROFILE=short \
+	  $(PARALLEL) $(KERNEL_TESTS)
 
 demo: setup ## flights, weather and chat messages through Kafka and Spark, results checked against plain references
 	$(BIN)/coincide demo

@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 settings.register_profile(
     "fast", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
-# Uncompiled kernels take up to a hundred times as long.
+# For uncompiled kernels, which take up to a hundred times as long, and kernels with checked bounds,
+# whose tests also run without the checks.
 settings.register_profile(
-    "uncompiled", max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "short", max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile(
     "deep", max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
