@@ -13,12 +13,15 @@ _FUNCTIONS = (
     ("read", r"\(spark_jobs/source/|\(spark_jobs/worker/runs\.py"),
     ("parse", r"\(correlation/parsing/"),
     ("pack", r"\(spark_jobs/worker/(pack|rejects)\.py"),
-    ("write alarms", r"SlotEvaluation\._pack |\(correlation/(timing/alarm|record_columns)"),
+    ("write alarms", r"SlotEvaluation\._pack |\(correlation/timing/alarm"),
     (
         "store state",
         r"SlotEvaluation\._store |\(spark_jobs/worker/blob_files|\(pyspark/sql/streaming",
     ),
-    ("evaluate", r"\(correlation/(engine|timing|event_query|topk)/|\(spark_jobs/worker/"),
+    (
+        "evaluate",
+        r"\(correlation/(engine|timing|event_query|topk)/|\(spark_jobs/worker/(?!envelope|results)",
+    ),
     ("send", r"\(spark_jobs/sink/"),
     ("move: Python's side", r"\(pyspark/|\(pyarrow/"),
 )

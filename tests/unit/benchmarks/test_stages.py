@@ -60,7 +60,8 @@ def test_lines_of_a_function_are_added_up_and_stacks_without_functions_left_out(
             "send",
             (
                 "TransactionalProducer._send (spark_jobs/sink/transactional_producer.py)",
-                "unpack_records (numpy/core.py)",
+                "unpack_records (spark_jobs/worker/envelope.py)",
+                "RecordColumns.values (correlation/record_columns.py)",
             ),
         ),
         ("move: Python's side", ("load_stream (pyspark/sql/pandas/serializers.py)",)),
