@@ -1,6 +1,6 @@
 """Java's classes, stored when a job ends and loaded by later starts.
 
-Java needs 4 of the 15 CPU seconds of a job's start to read and check its classes. It can write the
+Java needs 4 of the 18 CPU seconds of a job's start to read and check its classes. It can write the
 loaded classes to a file when it ends, and map this file at the next start (class data sharing). It
 ignores a file of another version of itself, or of other archives.
 """
