@@ -11,8 +11,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, cast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
@@ -24,6 +24,7 @@ from confluent_kafka import (
 
 from kafka_client.clients import UserAdmin
 from kafka_client.consumers import END_OF_PARTITION, open_consumer, reading_error
+from kafka_client.messages import Headers, message_headers
 from kafka_client.partition_offsets import Edge, list_offsets
 from service.errors import BrokerError, LogStoppedError
 from service.topic_identity import TopicIdentity
@@ -48,8 +49,6 @@ _BROKEN_LOG = frozenset(
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
     }
 )
-
-Headers = Sequence[tuple[str, bytes | None]]
 
 
 class LogRecord(NamedTuple):
@@ -274,7 +273,7 @@ class TopicLog:
         error, offset = message.error(), message.offset()
         if error is None and offset is not None:
             record_timestamp_us = message.timestamp()[1] * 1000
-            headers = cast("Headers", message.headers() or ())
+            headers = message_headers(message)
             self._apply(
                 LogRecord(offset, message.key(), message.value(), record_timestamp_us, headers)
             )

@@ -17,7 +17,7 @@ from cli.client.topics import broker_error
 from cli.errors import BrokerError
 from correlation.config_records import Unreadable
 from correlation.newest_records import NewestRecords, deletion_headers
-from kafka_client.messages import as_bytes
+from kafka_client.messages import as_bytes, message_headers
 from kafka_client.rights import with_right
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _read_newest(settings: Settings) -> NewestRecords:
     newest = NewestRecords(orjson.loads)
     for message in read_committed(settings, settings.topics.config):
         key, value = as_bytes(message.key()) or b"", as_bytes(message.value())
-        newest.take(message.offset() or 0, key, value, dict(message.headers() or ()).items())
+        newest.take(message.offset() or 0, key, value, message_headers(message))
     return newest
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafka_client.messages import message_headers
+
 if TYPE_CHECKING:
     from confluent_kafka import Message
 
@@ -20,7 +22,7 @@ def headers_of(message: Message) -> dict[str, str | None]:
     """
     return {
         name.removeprefix(_TOLD): as_text(value)
-        for name, value in dict(message.headers() or ()).items()
+        for name, value in dict(message_headers(message)).items()
         if name.startswith(_TOLD)
     }
 

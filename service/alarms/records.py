@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 
 from correlation.result_format import as_text
-from kafka_client.messages import as_bytes
+from kafka_client.messages import as_bytes, message_headers
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -75,7 +75,7 @@ class ResultRecord:
 
 def read_message(message: Message, place: Place) -> ResultRecord | None:
     """Return the record of a message; None if it is not a result of a condition."""
-    headers = dict(message.headers() or ())
+    headers = dict(message_headers(message))
     source = _SOURCE.fullmatch(_header(headers, "ce_source"))
     value = as_bytes(message.value())
     if source is None or value is None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from itertools import groupby
-from operator import methodcaller
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError, TopicPartition
 
 from kafka_client.consumers import is_record, open_consumer, place_of
+from kafka_client.messages import read_headers
 from kafka_client.partition_offsets import OffsetRange, Place, list_ranges, timed_out
 from spark_jobs.worker.runs import Columns, Run
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from kafka_client.clients import UserConsumer
     from spark_jobs.source.offset_planner import Range
     from spark_jobs.source.reading import Reading
-    from spark_jobs.worker.envelope import Headers
 
 # Max size of a block: keys, values and headers. Larger blocks cost less per record.
 _BLOCK_RECORDS = 200_000
@@ -45,8 +44,6 @@ _CLIENT: dict[str, str | int] = {
     "fetch_wait_max_ms": 5,
 }
 _NO_OFFSET = KafkaError._AUTO_OFFSET_RESET  # noqa: SLF001 - librdkafka's own codes carry the underscore
-# A plain call would pass over an exception that librdkafka's client has set.
-_read_headers = methodcaller("headers")
 
 
 class RangeReader:
@@ -172,7 +169,7 @@ class RangeReader:
             self._block[place] = Columns([], [], [], [], [])
         columns = self._block[place]
         keys, values = [it.key() for it in messages], [it.value() for it in messages]
-        headers = _headers_of(messages)
+        headers = read_headers(messages)
         columns.offsets.extend([it.offset() or 0 for it in messages])
         columns.record_timestamp_us.extend([it.timestamp()[1] * 1_000 for it in messages])
         columns.keys.extend(keys)
@@ -205,21 +202,6 @@ class RangeReader:
             # The records exist: the batch is repeated.
             is_record(message, self._consumer.user)
         self._assign()
-
-
-def _headers_of(messages: list[Message]) -> list[Headers | None]:
-    """Return the headers of records; None for a record whose names are not UTF-8."""
-    try:
-        return list(map(_read_headers, messages))
-    except SystemError:
-        return [_one_headers_of(it) for it in messages]
-
-
-def _one_headers_of(message: Message) -> Headers | None:
-    try:
-        return cast("Headers | None", _read_headers(message))
-    except SystemError:
-        return None
 
 
 class _Connection:
