@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from cli.stack.processes import ChildProcess
+from cli.stack.processes import ChildProcess, ProcessError
 from correlation.kinds import CHANNELS, KINDS
 from correlation.resources.records import Resource
 from correlation.resources.topics import Channel, Topics
-from tests.support.kafka import Received, Sent, create_topics, produce, read_committed
+from tests.support.kafka import Received, Sent, TopicReader, create_topics, produce
 from tests.support.patience import END_SECONDS, PATIENCE_SECONDS
 from tests.support.records import RecordChecker
 from tests.support.workload import Occurrence, alarm_pairs, stream_resource
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _TAKES_LARGE = {"max.message.bytes": str(16 * 1024 * 1024)}
 Pairs = list[tuple[str, str, str]]
+T = TypeVar("T")
 
 
 @dataclass
@@ -57,10 +58,11 @@ class JobUnderTest:
             "COINCIDE_BOOTSTRAP": self.bootstrap,
             "COINCIDE_PREFIX": self.prefix,
             "COINCIDE_CHECKPOINT": str(self.folder / "checkpoint"),
-            "COINCIDE_HEARTBEAT_SECONDS": "0.5",
+            "COINCIDE_HEARTBEAT_SECONDS": "1",
             **self.settings,
         }
         self.process = self.make_process()
+        self._readers: dict[str, TopicReader] = {}
 
     def _create_topics(self) -> None:
         one = (self.topics.config, self.topics.heartbeats, self.topics.metrics)
@@ -122,10 +124,13 @@ class JobUnderTest:
     def read(
         self, topic: str, until: Callable[[list[Received]], bool] | None = None
     ) -> list[Received]:
-        """Read a topic from its beginning, committed records only, and check their schemas."""
-        found = read_committed(self.bootstrap, topic, until, timeout_seconds=PATIENCE_SECONDS)
-        self.checker.check(self.prefix, found)
-        return found
+        """Return the committed records of a topic, and check their schemas."""
+        if topic not in self._readers:
+            self._readers[topic] = TopicReader(self.bootstrap, topic, self._check)
+        return self._readers[topic].read(until)
+
+    def _check(self, record: Received) -> None:
+        self.checker.check(self.prefix, [record])
 
     def alarms(self, *conditions: str, awaited: Iterable[tuple[str, str, str]] = ()) -> Pairs:
         """Return the pairs of conditions, with repeats, once they contain the awaited pairs."""
@@ -156,30 +161,45 @@ class JobUnderTest:
     def job_records(self) -> list[dict[str, Any]]:
         """Return the job's own records on the metrics topic, oldest first."""
         records = self.read(self.topics.metrics)
-        return [json.loads(record.value or b"") for record in records if record.key == b"job"]
+        return [_parse(record.value or b"") for record in records if record.key == b"job"]
 
     def wait_for_job(self, ready: Callable[[dict[str, Any]], bool]) -> None:
         """Wait until the newest record of the job is `ready`."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not ready(newest := self.job_records()[-1]):
-            assert time.monotonic() < deadline, f"not after {PATIENCE_SECONDS} s: {newest}"
-            self.process.check()
+        self._await(lambda: self.job_records()[-1], ready)
 
     def wait_for_slots(self, ready: Callable[[list[dict[str, Any]]], bool]) -> list[dict[str, Any]]:
         """Return the newest record of each slot, once these records are `ready`."""
 
         def newest(records: list[Received]) -> list[dict[str, Any]]:
             found = {record.key: record.value for record in records if record.key != b"job"}
-            slots = [json.loads(value or b"") for value in found.values()]
+            slots = [_parse(value or b"") for value in found.values()]
             # The job may have had more slots before; their records remain.
             count = max(slots, key=lambda slot: slot["at"])["slots"] if slots else 0
             return [slot for slot in slots if slot["slot"] < count]
 
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not ready(slots := newest(self.read(self.topics.metrics))):
-            assert time.monotonic() < deadline, f"not after {PATIENCE_SECONDS} s: {slots}"
-            self.process.check()
-        return slots
+        return self._await(lambda: newest(self.read(self.topics.metrics)), ready)
+
+    def _await(self, ask: Callable[[], T], ready: Callable[[T], bool]) -> T:
+        """Return the first response that is `ready`."""
+        found = ask()
+
+        def is_ready() -> bool:
+            nonlocal found
+            found = ask()
+            return ready(found)
+
+        try:
+            self.process.wait_until(is_ready, PATIENCE_SECONDS)
+        except ProcessError as error:
+            error.add_note(f"the last response: {found}")
+            raise
+        return found
+
+
+@lru_cache(maxsize=100_000)
+def _parse(value: bytes) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(value)
+    return found
 
 
 def total(slots: Iterable[dict[str, Any]], counter: str, **labels: str) -> int:

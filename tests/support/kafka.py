@@ -22,6 +22,8 @@ from tests.support.patience import PATIENCE_SECONDS, wait_until
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from confluent_kafka.admin import TopicDescription
+
 _POLL_SECONDS = 0.2
 
 
@@ -99,17 +101,20 @@ def recreate_topic(
 def topic_id(bootstrap: str, topic: str) -> str:
     """Return the id of a topic in the notation of Kafka's tools."""
     client = AdminClient({"bootstrap.servers": bootstrap})
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    found = describe_topic(client, topic, time.monotonic() + PATIENCE_SECONDS)
+    return str(found.topic_id).replace("+", "-").replace("/", "_")
+
+
+def describe_topic(client: AdminClient, topic: str, deadline: float) -> TopicDescription:
+    """Return the id and the partitions of a topic."""
     while True:
         try:
-            described = client.describe_topics(TopicCollection([topic]))[topic].result()
+            return client.describe_topics(TopicCollection([topic]))[topic].result(PATIENCE_SECONDS)
         except KafkaException as error:
             # A topic that was just created may not be visible yet.
             unseen = error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART
             if not unseen or time.monotonic() > deadline:
                 raise
-        else:
-            return str(described.topic_id).replace("+", "-").replace("/", "_")
 
 
 def produce(bootstrap: str, topic: str, records: Iterable[Sent]) -> list[tuple[int, int]]:
@@ -181,13 +186,8 @@ def produce_in_transaction(
         producer.commit_transaction(PATIENCE_SECONDS)
 
 
-def read_committed(
-    bootstrap: str,
-    topic: str,
-    until: Callable[[list[Received]], bool] | None = None,
-    timeout_seconds: float = PATIENCE_SECONDS,
-) -> list[Received]:
-    """Read a topic from its beginning, committed records only, in offset order per partition.
+class TopicReader:
+    """Reads a topic repeatedly: each time what is new, or all of a topic that was created again.
 
     Parameters
     ----------
@@ -195,88 +195,134 @@ def read_committed(
         Address of the broker.
     topic
         Topic to read.
-    until
-        Predicate that decides from all records read so far whether to stop. It is first called
-        when each partition has been read to its end; by default reading then stops.
-    timeout_seconds
-        Max wait.
-
-    Raises
-    ------
-    TimeoutError
-        When too few records arrive in time; the message states their number.
+    check
+        Called with each record when it is read; raises to refuse it.
     """
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            # The client requires a group; it never commits offsets.
-            "group.id": "tests",
-            "enable.auto.commit": False,
-            "auto.offset.reset": "earliest",
-            "isolation.level": "read_committed",
-            "enable.partition.eof": True,
-            "fetch.message.max.bytes": 16 * 1024 * 1024,
-        }
-    )
-    try:
-        return _read(consumer, topic, until, timeout_seconds)
-    finally:
-        consumer.close()
 
+    def __init__(
+        self, bootstrap: str, topic: str, check: Callable[[Received], None] | None = None
+    ) -> None:
+        self._topic = topic
+        self._check = check
+        # Committed records of the topic, in offset order per partition.
+        self._records: list[Received] = []
+        self._id = ""
+        # Next offset of each partition.
+        self._next: dict[int, int] = {}
+        self._admin = AdminClient({"bootstrap.servers": bootstrap})
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                # The client requires a group; it never commits offsets.
+                "group.id": "tests",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                "isolation.level": "read_committed",
+                "enable.partition.eof": True,
+                "fetch.message.max.bytes": 16 * 1024 * 1024,
+                "fetch.wait.max.ms": 100,
+            }
+        )
 
-def _read(
-    consumer: Consumer,
-    topic: str,
-    until: Callable[[list[Received]], bool] | None,
-    timeout_seconds: float,
-) -> list[Received]:
-    """Read all partitions to their ends, and then until `until` holds."""
-    deadline = time.monotonic() + timeout_seconds
-    partitions = consumer.list_topics(topic, timeout=timeout_seconds).topics[topic].partitions
-    consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
-    # While records keep arriving, the client never reports the end; the current ends are used.
-    ends = {
-        number: _end(consumer, TopicPartition(topic, number), deadline) for number in partitions
-    }
-    received: list[Received] = []
-    ended: set[int] = set()
-    while ended != set(partitions) or not (until is None or until(received)):
-        if time.monotonic() > deadline:
-            raise TimeoutError(
-                f"{len(received)} records in {topic} after {timeout_seconds:g} s are not enough; "
-                f"the last: {received[-3:]}"
-            )
-        message = consumer.poll(_POLL_SECONDS)
+    def read(
+        self,
+        until: Callable[[list[Received]], bool] | None = None,
+        timeout_seconds: float = PATIENCE_SECONDS,
+    ) -> list[Received]:
+        """Return all committed records, in offset order per partition.
+
+        Parameters
+        ----------
+        until
+            Predicate that decides from all records whether to stop. It is first called when each
+            partition has been read to its end; by default reading then stops.
+        timeout_seconds
+            Max wait.
+
+        Raises
+        ------
+        TimeoutError
+            When too few records arrive in time; the message states their number.
+        """
+        deadline = time.monotonic() + timeout_seconds
+        self._describe(deadline)
+        # While records keep arriving, the client never reports the end; the current ends are used.
+        ends = {number: self._end(number, deadline) for number in self._next}
+        if self._has_reached(ends) and (until is None or until(self._records)):
+            return list(self._records)
+        self._consumer.assign([TopicPartition(self._topic, *place) for place in self._next.items()])
+        try:
+            while not (self._has_reached(ends) and (until is None or until(self._records))):
+                if time.monotonic() > deadline:
+                    raise TimeoutError(
+                        f"{len(self._records)} records in {self._topic} are not enough after "
+                        f"{timeout_seconds:g} s; the last: {self._records[-3:]}"
+                    )
+                self._take(self._consumer.poll(_POLL_SECONDS))
+        finally:
+            self._consumer.unassign()
+        return list(self._records)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._consumer.close()
+
+    def _has_reached(self, ends: Mapping[int, int]) -> bool:
+        return all(self._next[number] >= end for number, end in ends.items())
+
+    def _describe(self, deadline: float) -> None:
+        """Find the partitions of the topic; forget the records of a deleted topic."""
+        found = describe_topic(self._admin, self._topic, deadline)
+        if self._id != str(found.topic_id):
+            self._id, self._records, self._next = str(found.topic_id), [], {}
+        for one in found.partitions:
+            self._next.setdefault(one.id, 0)
+
+    def _take(self, message: Message | None) -> None:
         if message is None:
-            continue
+            return
         error = message.error()
         if error is None:
-            found = _received(message)
-            received.append(found)
-            if found.offset + 1 >= ends[found.partition]:
-                ended.add(found.partition)
+            record = _received(message)
+            if self._check is not None:
+                self._check(record)
+            self._records.append(record)
+            self._next[record.partition] = record.offset + 1
         elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the client's public name
-            ended.add(message.partition() or 0)
+            self._next[message.partition() or 0] = message.offset() or 0
         else:
             raise KafkaException(error)
-    return received
+
+    def _end(self, partition: int, deadline: float) -> int:
+        """Return the end offset of a partition, after waiting until it has a leader."""
+        place = TopicPartition(self._topic, partition)
+        while True:
+            left = max(deadline - time.monotonic(), _POLL_SECONDS)
+            try:
+                return int(self._consumer.get_watermark_offsets(place, left)[1])
+            except KafkaException as error:
+                moving = error.args[0].code() in {
+                    KafkaError.NOT_LEADER_FOR_PARTITION,
+                    KafkaError.LEADER_NOT_AVAILABLE,
+                }
+                if not moving or time.monotonic() > deadline:
+                    raise
+                # Lets the client query the leader again.
+                self._consumer.poll(_POLL_SECONDS)
 
 
-def _end(consumer: Consumer, place: TopicPartition, deadline: float) -> int:
-    """Return the end offset of a partition, after waiting until a new partition has a leader."""
-    while True:
-        left = max(deadline - time.monotonic(), _POLL_SECONDS)
-        try:
-            return int(consumer.get_watermark_offsets(place, left)[1])
-        except KafkaException as error:
-            moving = error.args[0].code() in {
-                KafkaError.NOT_LEADER_FOR_PARTITION,
-                KafkaError.LEADER_NOT_AVAILABLE,
-            }
-            if not moving or time.monotonic() > deadline:
-                raise
-            # Lets the client query the leader again.
-            consumer.poll(_POLL_SECONDS)
+def read_committed(
+    bootstrap: str,
+    topic: str,
+    until: Callable[[list[Received]], bool] | None = None,
+    timeout_seconds: float = PATIENCE_SECONDS,
+) -> list[Received]:
+    """Read a topic from its beginning with a new `TopicReader`."""
+    reader = TopicReader(bootstrap, topic)
+    try:
+        return reader.read(until, timeout_seconds)
+    finally:
+        reader.close()
 
 
 def _received(message: Message) -> Received:

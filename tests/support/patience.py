@@ -21,7 +21,10 @@ SERVICE_SECONDS = 300
 END_SECONDS = 300
 # max_delay of live streams, in µs: longer than any restart or command.
 MAX_DELAY_US = 24 * 3600 * 1_000_000
-_ASK_SECONDS = 0.02
+# A condition is checked often at first, then at intervals of a tenth of the time waited: each check
+# takes time from the processes that are awaited.
+_CHECK_SECONDS = 0.02
+_MAX_CHECK_SECONDS = 1.0
 
 
 def wait_until(holds: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> None:
@@ -32,8 +35,9 @@ def wait_until(holds: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> 
     AssertionError
         The condition does not hold in time.
     """
-    deadline = time.monotonic() + seconds
+    begin = time.monotonic()
     never_set = threading.Event()
     while not holds():
-        assert time.monotonic() < deadline, f"not in {seconds:g} s"
-        never_set.wait(_ASK_SECONDS)
+        waited = time.monotonic() - begin
+        assert waited < seconds, f"not in {seconds:g} s"
+        never_set.wait(min(max(waited / 10, _CHECK_SECONDS), _MAX_CHECK_SECONDS))
