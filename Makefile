@@ -13,9 +13,10 @@ KERNEL_TESTS := tests/conformance $(addprefix tests/unit/correlation/,buffers \
 # their compiled kernels (tests/support/kernel_cache.py).
 STACKED := kafka or spark
 PARALLEL := $(BIN)/pytest -q -n auto --maxprocesses=8
-# Tests with Kafka or Spark run in two processes, each with its own broker. The tests of a file run
-# in one process, because they share a job. tests/conftest.py orders the files.
-TWO := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
+# Tests with Kafka or Spark run in three processes, each with its own broker: two leave two cores idle
+# while they wait. The tests of a file run in one process, because they share a job.
+# tests/conftest.py orders the files.
+THREE := $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 # Pictures of the console in the documentation, as tests/integration/test_console.py names them.
 PICTURES := overview-desktop-light streams-desktop-light stream-desktop-light \
   conditions-desktop-light condition-desktop-light list-desktop-light alarms-desktop-light \
@@ -23,6 +24,8 @@ PICTURES := overview-desktop-light streams-desktop-light stream-desktop-light \
 # A compiled kernel contains code of other files: after a change of any file all are compiled again.
 SOURCES := $(sort $(shell find correlation -name "*.py"))
 export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba/$(shell cat $(SOURCES) | cksum | tr -d ' ')
+# Processes start faster with compiled modules, which images often disable.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup jars clients pins dashboards docs sbom screenshots check static test demo bench \
@@ -84,7 +87,7 @@ test: setup jars clients ## all tests, on a real Kafka and a real Spark
 	$(PARALLEL) -m "not ($(STACKED))"
 	$(BIN)/python -m tests.support.java_archive > build/java_archive.log 2>&1 \
 	  || echo "Java's classes are not stored: jobs start slower; see build/java_archive.log" >&2
-	$(TWO) -m "$(STACKED)"
+	$(THREE) -m "$(STACKED)" tests/integration tests/rest
 	HYPOTHESIS_PROFILE=deep $(PARALLEL) tests/conformance/test_many_pairs.py
 	NUMBA_DISABLE_JIT=1 HYPOTHESIS_PROFILE=short $(PARALLEL) -m "not compiled" $(KERNEL_TESTS)
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(NUMBA_CACHE_DIR)-checked HYPOTHESIS_PROFILE=short \

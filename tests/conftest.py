@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import uuid
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,7 +24,6 @@ from tests.support.kernel_cache import share_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 # Compiling a kernel inside the first example takes seconds: no deadline per example.
 settings.register_profile(
@@ -52,11 +52,19 @@ _ENGINE_SECONDS = 10
 _GIVEN_SECONDS = 30
 
 
+# Folders of the tests that need Kafka or Spark, as the Makefile names them.
+_STACKED = (Path(__file__).parent / "integration", Path(__file__).parent / "rest")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the files that start Spark first.
 
-    They take longest. With the short files at the end, two processes end at about the same time.
+    They take longest. With the short files at the end, the processes end at about the same time.
     """
+    for item in items:
+        needs = item.get_closest_marker("kafka") or item.get_closest_marker("spark")
+        if needs is not None and not any(it in item.path.parents for it in _STACKED):
+            raise pytest.UsageError(f"{item.nodeid} is not in the folders of tests with a broker")
     starting_spark = {item.path for item in items if item.get_closest_marker("spark")}
     items.sort(key=lambda item: item.path not in starting_spark)
 

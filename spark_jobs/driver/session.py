@@ -74,6 +74,10 @@ def session_properties(settings: Settings) -> dict[str, str]:
         "spark.python.worker.reuse": "true",
         "spark.python.daemon.module": "spark_jobs.worker.worker_daemon",
         "spark.sql.adaptive.enabled": "false",
+        # A batch has few rows, with a blob each: to compile code for them takes longer than to
+        # interpret the plan.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         # Without a wait, tasks move to an executor that is idle, such as the successor of a lost
         # one. By default Spark waits for the executor that holds the state, batch after batch.
         "spark.locality.wait": "0s",

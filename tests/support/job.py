@@ -10,7 +10,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cli.stack.processes import ChildProcess, ProcessError
+from cli.errors import ProcessError
+from cli.stack.processes import ChildProcess
 from correlation.kinds import CHANNELS, KINDS
 from correlation.resources.records import Resource
 from correlation.resources.topics import Channel, Topics

@@ -109,12 +109,15 @@ def describe_topic(client: AdminClient, topic: str, deadline: float) -> TopicDes
     """Return the id and the partitions of a topic."""
     while True:
         try:
-            return client.describe_topics(TopicCollection([topic]))[topic].result(PATIENCE_SECONDS)
+            described = client.describe_topics(TopicCollection([topic]))[topic]
+            found: TopicDescription = described.result(PATIENCE_SECONDS)
         except KafkaException as error:
             # A topic that was just created may not be visible yet.
             unseen = error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART
             if not unseen or time.monotonic() > deadline:
                 raise
+        else:
+            return found
 
 
 def produce(bootstrap: str, topic: str, records: Iterable[Sent]) -> list[tuple[int, int]]:
