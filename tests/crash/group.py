@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from cli.errors import CliError
@@ -14,7 +15,7 @@ from tests.crash.conditions import CONDITIONS, self_condition
 from tests.crash.faults import Fault, Moment, Victim, Way
 from tests.crash.installation import Installation, send_signal
 from tests.crash.judge import Verdict, judge
-from tests.crash.load import GRID, SETS, SPARE
+from tests.crash.load import GRID, SETS, SPARE, Load, make_stream
 from tests.support.command import command_line, is_python_worker
 from tests.support.kafka import Sent, produce
 from tests.support.patience import PATIENCE_SECONDS
@@ -54,7 +55,7 @@ class Group:
         The installation.
     """
 
-    def __init__(self, on: Installation) -> None:
+    def __init__(self, on: Installation[Load]) -> None:
         self._on = on
         self._conditions: dict[str, Document] = {}
         self._further: list[str] = []
@@ -320,7 +321,8 @@ def run_group(
     NotRecoveredError
         The installation does not recover from a fault.
     """
-    with Installation(folder, faults[0].seed, patience_seconds) as on:
+    make_load = partial(Load, seed=faults[0].seed)
+    with Installation(folder, make_load, make_stream, patience_seconds) as on:
         group = Group(on)
         group.prepare()
         for fault in faults:

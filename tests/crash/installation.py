@@ -15,7 +15,7 @@ import threading
 import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 from confluent_kafka import Consumer, TopicPartition
 
@@ -23,7 +23,6 @@ from cli.client.rest import ServiceClient
 from cli.errors import CliError
 from cli.stack.broker import HOST, EmbeddedBroker, free_port
 from correlation.resources.records import Resource, stream_to_document
-from tests.crash.load import Load, make_stream
 from tests.crash.moments import Observer
 from tests.crash.proxy import Proxy
 from tests.support.command import command_line, is_commit_worker, process_tree, service_process
@@ -32,10 +31,11 @@ from tests.support.kafka import create_topics
 from tests.support.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from correlation.resources.records import Document
     from correlation.resources.streams import Stream
+    from tests.crash.load import SentEvent
 
 PREFIX = "crash"
 _POLL_SECONDS = 0.05
@@ -45,20 +45,48 @@ class NotRecoveredError(AssertionError):
     """The installation did not recover."""
 
 
-class Installation:
+class Sender(Protocol):
+    """Sends events to the streams of an installation, from `start` to `end`."""
+
+    @property
+    def sent(self) -> Mapping[str, Sequence[SentEvent]]:
+        """Events by stream."""
+
+    def start(self) -> None:
+        """Begin."""
+
+    def end(self) -> None:
+        """End, when Kafka has all events."""
+
+    def count(self, name: str) -> int:
+        """Return the number of events that were sent to a stream."""
+
+
+L = TypeVar("L", bound=Sender)
+
+
+class Installation(Generic[L]):
     """A running installation.
 
     Parameters
     ----------
     folder
         Folder of data, checkpoint and logs.
-    seed
-        Seed of the events.
+    make_load
+        Builds the sender of the events, for a bootstrap address and a prefix.
+    make_stream
+        Builds a stream of a name, for a prefix.
     patience_seconds
         Max time for a recovery.
     """
 
-    def __init__(self, folder: Path, seed: int, patience_seconds: float = PATIENCE_SECONDS) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        make_load: Callable[[str, str], L],
+        make_stream: Callable[[str, str], Stream],
+        patience_seconds: float = PATIENCE_SECONDS,
+    ) -> None:
         inner, controller, port = free_port(), free_port(), free_port()
         self.proxy = Proxy(inner)
         plain, proxied = f"PLAINTEXT://{HOST}:{port}", "PROXIED://" + HOST
@@ -70,7 +98,8 @@ class Installation:
             "controller.quorum.voters": f"1@{HOST}:{controller}",
         }
         self.broker = EmbeddedBroker(folder / "broker", port, properties=listeners)
-        self.folder, self._seed = folder, seed
+        self.folder = folder
+        self._make_load, self._make_stream = make_load, make_stream
         self._patience_seconds = patience_seconds
         # Jobs that a supervisor has started, after the first.
         self.restarts = 0
@@ -95,7 +124,7 @@ class Installation:
             proxied = {"COINCIDE_BOOTSTRAP": f"{HOST}:{self.proxy.port}"}
             self.job = JobUnderTest(bootstrap, PREFIX, self.folder, proxied, has_topics=True)
             opened.callback(self._end_job)
-            self.load = Load(bootstrap, PREFIX, self._seed)
+            self.load = self._make_load(bootstrap, PREFIX)
             opened.callback(self.load.end)
             self.load.start()
             self.observer = Observer(
@@ -130,7 +159,7 @@ class Installation:
 
     def add_stream(self, name: str) -> None:
         """Create a stream's topic and register the stream."""
-        stream = make_stream(name, PREFIX)
+        stream = self._make_stream(name, PREFIX)
         create_topics(self.job.bootstrap, {stream.topic: 2})
         self.job.streams[name] = self.streams[name] = stream
         self.register("streams", name, stream_to_document(stream))
@@ -194,6 +223,15 @@ class Installation:
                 if name == "events_consumed_total":
                     found[labels["stream"]] = found.get(labels["stream"], 0) + value
         return found
+
+    def gauge(self, name: str) -> int:
+        """Return the sum of a gauge over the slots."""
+        return sum(
+            int(value)
+            for key, record in self._metrics.items()
+            for found, _, value in record.get("gauges", ())
+            if key != b"job" and found == name
+        )
 
     def wait_until_consumed(self) -> None:
         """Supervise until the job runs and its slots have counted all events that were sent."""

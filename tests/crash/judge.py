@@ -88,10 +88,10 @@ def judge(
     """
     mine = {name: streams[name] for name in sent}
     wanted, wanted_changes = expected_results(mine, sent, conditions)
-    found = Counter(_facts(it) for it in _expand(_values(job, job.topics.alarms)))
+    found = Counter(facts(it) for it in expand(_values(job, job.topics.alarms)))
     changes = _values(job, job.topics.of(CHANGES))
-    wanted.update(_change(it) for it in wanted_changes)
-    found.update(_change(it) for it in changes)
+    wanted.update(change(it) for it in wanted_changes)
+    found.update(change(it) for it in changes)
     problems = _compare_with_oracle(wanted, sent, conditions)
     lists = newest_lists(read_committed(job.bootstrap, job.topics.of(PRESENT)))
     lists = {name: it for name, it in lists.items() if it}
@@ -122,6 +122,24 @@ def expected_results(
     conditions: Mapping[str, Document],
 ) -> tuple[Counter[str], list[dict[str, Any]]]:
     """Return the expected alarms, and the changes of lists in their order."""
+    resources = [Resource("condition", name, 1, 0, it) for name, it in conditions.items()]
+    controls = [Control(place, it.key, it.to_record()) for place, it in enumerate(resources)]
+    return results_of_blocks(streams, [(controls, sent)])
+
+
+def results_of_blocks(
+    streams: Mapping[str, Stream],
+    blocks: Iterable[tuple[Sequence[Control], Mapping[str, Sequence[SentEvent]]]],
+) -> tuple[Counter[str], list[dict[str, Any]]]:
+    """Return the alarms, and the changes of lists in their order, of streams that are closed.
+
+    Parameters
+    ----------
+    streams
+        The streams.
+    blocks
+        Config records, and the events that were sent after them.
+    """
     # One program has all keys: no event is copied to several cells of a grid.
     alone = {
         name: replace(it, partitioning=Partitioning("grid", 1))
@@ -130,23 +148,36 @@ def expected_results(
         for name, it in streams.items()
     }
     program = Program(alone, dict.fromkeys(streams, 2))
-    resources = [Resource("condition", name, 1, 0, it) for name, it in conditions.items()]
-    block = Block(
-        [Control(place, it.key, it.to_record()) for place, it in enumerate(resources)],
-        [_events(name, it) for name, it in sent.items() if it],
-        [it for name, events in sent.items() for it in _progress(name, events)],
-        [Heartbeat(name, None, CLOSED, None) for name in sent],
-    )
-    outcome = program.advance(block, lambda: 0)
-    alarms: list[dict[str, Any]] = []
+    alarms: Counter[str] = Counter()
     changes: list[dict[str, Any]] = []
-    for result in outcome.results:
-        channel = result.heading(0).channel
-        if channel == PRESENT.name:
-            continue
-        values = [json.loads(it.value or b"") for it in result.records(0)]
-        (changes if channel == CHANGES.name else alarms).extend(values)
-    return Counter(map(_facts, _expand(alarms))), changes
+    expander = Expander()
+    for block in [*_blocks(blocks), Block([], [], [], _closed(streams))]:
+        for result in program.advance(block, lambda: 0).results:
+            channel = result.heading(0).channel
+            if channel == PRESENT.name:
+                continue
+            values = [json.loads(it.value or b"") for it in result.records(0)]
+            if channel == CHANGES.name:
+                changes.extend(values)
+            else:
+                alarms.update(map(facts, expand(values, expander)))
+    return alarms, changes
+
+
+def _blocks(
+    blocks: Iterable[tuple[Sequence[Control], Mapping[str, Sequence[SentEvent]]]],
+) -> Iterable[Block]:
+    for controls, sent in blocks:
+        yield Block(
+            controls,
+            [_events(name, it) for name, it in sent.items() if it],
+            [it for name, events in sent.items() for it in _progress(name, events)],
+            [],
+        )
+
+
+def _closed(streams: Iterable[str]) -> list[Heartbeat]:
+    return [Heartbeat(name, None, CLOSED, None) for name in streams]
 
 
 def _events(name: str, sent: Sequence[SentEvent]) -> Events:
@@ -183,14 +214,24 @@ def _values(job: JobUnderTest, topic: str) -> list[dict[str, Any]]:
     return [json.loads(it.value or b"") for it in job.read(topic)]
 
 
-def _expand(alarms: Iterable[dict[str, Any]]) -> Iterable[Mapping[str, Any]]:
-    """Write out the pairs of factored records, whose tables depend on batches."""
-    expander = Expander()
+def expand(
+    alarms: Iterable[dict[str, Any]], expander: Expander | None = None
+) -> Iterable[Mapping[str, Any]]:
+    """Write out the pairs of factored records, whose tables depend on batches.
+
+    Parameters
+    ----------
+    alarms
+        Records in the order of their topic.
+    expander
+        Has read the records before these; None: there are none.
+    """
+    expander = expander or Expander()
     for it in alarms:
         yield from expander.take(it) if is_factored(it) else [it]
 
 
-def _facts(alarm: Mapping[str, Any]) -> str:
+def facts(alarm: Mapping[str, Any]) -> str:
     """Return an alarm without the facts that depend on batches; its condition is in front."""
     found = {name: it for name, it in alarm.items() if name not in _OF_BATCHES}
     # Its last digit depends on which of the two events was searched for.
@@ -199,7 +240,7 @@ def _facts(alarm: Mapping[str, Any]) -> str:
     return f"{alarm['condition']}|{json.dumps(found, sort_keys=True)}"
 
 
-def _change(value: Mapping[str, Any]) -> str:
+def change(value: Mapping[str, Any]) -> str:
     """Return a change of a list without its detection."""
     found = {name: it for name, it in value.items() if name != "detected_at"}
     return f"{value['condition']}|{json.dumps(found, sort_keys=True)}"

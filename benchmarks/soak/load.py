@@ -1,0 +1,149 @@
+"""Events of a soak run, hour by hour; all that was sent is kept with its place."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import TYPE_CHECKING
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from correlation.resources.streams import Stream
+from correlation.resources.tokens import Tokens
+from tests.crash.load import SETS, SentEvent
+from tests.support.patience import PATIENCE_SECONDS
+from tests.support.workload import Occurrence, Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+HOUR_US = 3_600 * 1_000_000
+BEGIN_US = 1_700_000_000 * 1_000_000
+MAX_UNCERTAINTY_US, DELAY_US = 200_000, 2_000_000
+# No pair has events of two hours: conditions change between them.
+_GAP_US = 60 * 1_000_000
+_LATE_HOURS = 2
+_LATE_US = _LATE_HOURS * HOUR_US
+_BAD_SHARE, _LATE_SHARE, _SETS_SHARE = 0.01, 0.005, 0.05
+_KEYS = 10
+_WORDS = "pqrstuvw"
+_MAX_WORDS = 4
+# Values that are not events.
+_BAD = (b'{"id": 1', b"[]", b'{"id": "x", "key": "k"}', b"\xff", b'{"id": "x", "earliest": "soon"}')
+
+
+def make_stream(name: str, prefix: str) -> Stream:
+    """Return a stream of the run by its name."""
+    topic = f"{prefix}-{name}"
+    if name == SETS:
+        return Stream(name, topic, 0, DELAY_US, clock="replay", tokens=Tokens(("words",)))
+    return Stream(name, topic, MAX_UNCERTAINTY_US, DELAY_US, clock="replay")
+
+
+class HourlyLoad:
+    """Sends the events of one hour after another, as fast as Kafka takes them.
+
+    Parameters
+    ----------
+    bootstrap
+        Address of the broker.
+    prefix
+        Prefix of the installation.
+    seed
+        Seed of the events.
+    events
+        Number of events of the streams "a" and "b" in an hour.
+
+    Attributes
+    ----------
+    sent
+        Events by stream, in the order in which Kafka took them.
+    late
+        Ids of the events that are later than the streams allow.
+    bad
+        Values that are not events.
+    """
+
+    def __init__(self, bootstrap: str, prefix: str, seed: int, events: int) -> None:
+        self.sent: dict[str, list[SentEvent]] = {name: [] for name in ("a", "b", SETS)}
+        self.late: list[str] = []
+        self.bad: list[bytes] = []
+        self._prefix, self._seed, self._events = prefix, seed, events
+        self._random = random.Random(seed)  # noqa: S311 - a reproducible choice, no secret
+        self._failures: list[KafkaError] = []
+        self._producer = Producer(
+            {"bootstrap.servers": bootstrap, "enable.idempotence": True, "log_level": 0}
+        )
+
+    def start(self) -> None:
+        """Do nothing: `send_hour` sends."""
+
+    def end(self) -> None:
+        """Wait until Kafka has all events."""
+        waiting = self._producer.flush(PATIENCE_SECONDS)
+        if waiting or self._failures:
+            raise RuntimeError(f"{waiting} events were not acknowledged: {self._failures[:3]}")
+
+    def count(self, name: str) -> int:
+        """Return the number of events that were sent to a stream."""
+        return len(self.sent[name])
+
+    def send_hour(self, hour: int, at_half: Callable[[], None]) -> None:
+        """Send the events of an hour, and call a function when half of them are sent."""
+        for number, event in enumerate(self._take(hour)):
+            self._send(event)
+            if number == self._events // 2:
+                at_half()
+        self.end()
+
+    def _take(self, hour: int) -> Iterator[Occurrence]:
+        """Yield the events of an hour in order of arrival."""
+        begin_us = BEGIN_US + hour * HOUR_US
+        spacing_us = (HOUR_US - _GAP_US) // self._events
+        clock = Workload(
+            "ab",
+            self._seed + hour,
+            begin_us + _GAP_US,
+            spacing_us,
+            MAX_UNCERTAINTY_US,
+            _KEYS,
+        )
+        for it in clock.take(self._events):
+            name = f"{it.id}.{hour}"
+            yield Occurrence(it.stream, name, it.key, it.earliest, it.latest)
+            if self._random.random() < _SETS_SHARE:
+                yield Occurrence(SETS, f"set.{name}", it.key, it.latest, it.latest)
+            if self._random.random() < _LATE_SHARE and hour >= _LATE_HOURS:
+                self.late.append(f"late.{name}")
+                times = it.earliest - _LATE_US, it.latest - _LATE_US
+                yield Occurrence(it.stream, f"late.{name}", it.key, *times)
+            if self._random.random() < _BAD_SHARE:
+                self.bad.append(self._random.choice(_BAD))
+                self._producer.produce(self._topic(it.stream), self.bad[-1], it.key.encode())
+
+    def _topic(self, stream: str) -> str:
+        return f"{self._prefix}-{stream}"
+
+    def _send(self, event: Occurrence) -> None:
+        words: tuple[str, ...] | None = None
+        value = event.value
+        if event.stream == SETS:
+            words = tuple(self._random.sample(_WORDS, self._random.randint(0, _MAX_WORDS)))
+            value = json.dumps({**json.loads(value), "words": words}).encode()
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            if error is not None:
+                self._failures.append(error)
+                return
+            place = message.partition() or 0, message.offset() or 0
+            self.sent[event.stream].append(SentEvent(event, words, *place))
+
+        while True:
+            try:
+                self._producer.produce(
+                    self._topic(event.stream), value, event.key.encode(), on_delivery=delivered
+                )
+                break
+            except BufferError:
+                self._producer.poll(0.1)
+        self._producer.poll(0)
