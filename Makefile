@@ -13,9 +13,8 @@ KERNEL_TESTS := tests/conformance $(addprefix tests/unit/correlation/,buffers \
 # their compiled kernels (tests/support/kernel_cache.py).
 STACKED := kafka or spark
 PARALLEL := $(BIN)/pytest -q -n auto --maxprocesses=8
-# Tests with Kafka or Spark run in three processes, each with its own broker: two leave two cores idle
-# while they wait. The tests of a file run in one process, because they share a job.
-# tests/conftest.py orders the files.
+# Tests with Kafka or Spark run in three processes, each with its own broker: they often wait. The
+# tests of a file run in one process, because they share a job. tests/conftest.py orders the files.
 THREE := $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 # Pictures of the console in the documentation, as tests/integration/test_console.py names them.
 PICTURES := overview-desktop-light streams-desktop-light stream-desktop-light \

@@ -33,6 +33,8 @@ TEMPLATE_LIMIT = 1000
 CONFIG_RECORD_BYTES = 16 * 1024 * 1024
 # Maximum number of events of a block.
 BLOCK_SIZE_LIMIT = 1_000_000
+# Maximum of `max_pairs`.
+PAIRS_LIMIT = 1_000_000_000
 # Maximum number of slots of a job.
 SLOTS_LIMIT = 1024
 # Maximum number of groups of a grid: 44 groups have 990 cells, at most one per slot; 45 have 1,035.

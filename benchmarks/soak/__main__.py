@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import tempfile
 from collections import Counter
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.report import Report
@@ -22,12 +24,13 @@ from benchmarks.soak.usage import Usage, read_usage
 from correlation.engine.blocks import Control
 from correlation.resources.records import Resource
 from correlation.timing.factored.expanding import Expander
-from correlation.topk.results import CHANGES
+from correlation.topk.results import CHANGES, PRESENT
 from tests.crash.installation import Installation
 from tests.crash.judge import Verdict, change, compare, expand, facts, results_of_blocks
 from tests.crash.load import SETS
 from tests.support.every_kind import LIST, conditions_of, near
 from tests.support.kafka import Sent, produce, read_committed
+from tests.support.topk_lists import folded, newest_lists
 from tests.support.workload import NearCondition
 
 if TYPE_CHECKING:
@@ -39,6 +42,9 @@ _WINDOW_US = 3 * MAX_UNCERTAINTY_US // 2
 _KEPT_HOURS = 3
 _VARIED = "varied"
 _MIB = 2**20
+_MAX_GROWTH = 1.1
+# With fewer hours, growth is not judged: processes fill their caches at first.
+_MIN_HOURS = 12
 
 
 class Soaked(NamedTuple):
@@ -74,6 +80,8 @@ class Soak:
     def __init__(self, on: Installation[HourlyLoad]) -> None:
         self._on = on
         self._controls: list[Control] = []
+        # Conditions on pairs of "a" and "b": name, window, first hour, and the hour after the last.
+        self._pairs: list[tuple[str, int, int, int]] = []
         # Config records and events of each hour.
         self._blocks: list[tuple[list[Control], dict[str, list[SentEvent]]]] = []
 
@@ -113,7 +121,9 @@ class Soak:
     def _change_conditions(self, hour: int) -> None:
         """Add a condition, change one, and remove one; the job has read all events."""
         self._register(f"added-{hour}", near(_WINDOW_US + hour))
+        self._pairs.append((f"added-{hour}", _WINDOW_US + hour, hour, hour + _KEPT_HOURS))
         self._register(_VARIED, near(_WINDOW_US // 2 + hour))
+        self._pairs.append((_VARIED, _WINDOW_US // 2 + hour, hour, hour + 1))
         if hour >= _KEPT_HOURS:
             removed = Resource("condition", f"added-{hour - _KEPT_HOURS}", 1, 0, {})
             self._on.job.delete(removed)
@@ -148,19 +158,40 @@ class Soak:
             found.update(map(facts, expand([json.loads(it.value or b"")], expander)))
         for it in read_committed(job.bootstrap, job.topics.of(CHANGES)):
             found[change(json.loads(it.value or b""))] += 1
-        return compare(wanted, found, self._problems(wanted))
+        problems = [*self._compare_with_oracle(wanted), *self._compare_topics()]
+        lists = newest_lists(read_committed(job.bootstrap, job.topics.of(PRESENT)))
+        if {name: it for name, it in lists.items() if it} != folded(changes):
+            problems.append("the present lists are not those of the changes")
+        return compare(wanted, found, problems)
 
-    def _problems(self, wanted: Counter[str]) -> list[str]:
-        """Return differences from the oracle, and of the late events and the dead letters."""
+    def _compare_with_oracle(self, wanted: Counter[str]) -> list[str]:
+        """Compare the pairs of "a" and "b" with those of the oracle, hour by hour."""
+        expected: dict[str, set[tuple[str, str, str]]] = {}
+        every = ("near", _WINDOW_US, 0, len(self._blocks))
+        for name, window_us, begin, end in (every, *self._pairs):
+            events = [
+                it.event
+                for _, sent in self._blocks[begin:end]
+                for stream in "ab"
+                for it in sent[stream]
+            ]
+            oracle = NearCondition(name, "a", "b", window_us, "0.6")
+            expected.setdefault(name, set()).update(oracle.pairs(events))
+        found: dict[str, set[tuple[str, str, str]]] = {name: set() for name in expected}
+        for it in wanted:
+            name, _, value = it.partition("|")
+            if name in found:
+                alarm = json.loads(value)
+                found[name].add((name, alarm["a"]["id"], alarm["b"]["id"]))
+        return [f"{it}: the oracle finds other pairs" for it in found if found[it] != expected[it]]
+
+    def _compare_topics(self) -> list[str]:
+        """Compare the late events, the dead letters and the counts with what was sent."""
         on, job = self._on, self._on.job
         problems = []
-        late = set(on.load.late)
-        events = [it.event for name in "ab" for it in on.load.sent[name]]
-        oracle = NearCondition("near", "a", "b", _WINDOW_US, "0.6")
-        pairs = oracle.pairs(it for it in events if it.id not in late)
-        alarms = [json.loads(it.partition("|")[2]) for it in wanted if it.startswith("near|")]
-        if {("near", it["a"]["id"], it["b"]["id"]) for it in alarms} != pairs:
-            problems.append("near: the oracle finds other pairs")
+        counts = {name: on.load.count(name) for name in on.load.sent}
+        if on.consumed() != counts:
+            problems.append(f"{counts} events sent, {on.consumed()} counted")
         letters = Counter(it.value for it in read_committed(job.bootstrap, job.topics.dead_letter))
         if letters != Counter(on.load.bad):
             problems.append(f"{letters.total()} dead letters, {len(on.load.bad)} bad records")
@@ -191,6 +222,7 @@ def report(soaked: Soaked) -> Report:
             "open files",
             "checkpoint",
             "state topic",
+            "metrics topic",
             "buffered events",
         ),
         [[f"{hour + 1}", *_cells(soaked.usages[hour])] for hour in shown],
@@ -200,8 +232,23 @@ def report(soaked: Soaked) -> Report:
 def _cells(usage: Usage) -> list[str]:
     memory = [f"{it / _MIB:,.0f} MiB" for it in usage[:4]]
     files = f"{usage.checkpoint_files} files, {usage.checkpoint_bytes / _MIB:,.1f} MiB"
-    state = f"{usage.state_bytes / _MIB:,.1f} MiB"
-    return [*memory, f"{usage.open_files}", files, state, f"{usage.buffered_events:,}"]
+    topics = [f"{it / _MIB:,.1f} MiB" for it in (usage.state_bytes, usage.metrics_bytes)]
+    return [*memory, f"{usage.open_files}", files, *topics, f"{usage.buffered_events:,}"]
+
+
+def growing(usages: list[Usage]) -> list[str]:
+    """Return what is larger in the last quarter of the hours than in the second one, by a tenth.
+
+    The topic of metrics grows until Kafka deletes its records by their age.
+    """
+    quarter = len(usages) // 4
+    found = []
+    for name in Usage._fields:
+        values = [getattr(it, name) for it in usages]
+        before, after = median(values[quarter : 2 * quarter]), median(values[-quarter:])
+        if name != "metrics_bytes" and after > _MAX_GROWTH * before:
+            found.append(f"{name}: {before:,.0f}, then {after:,.0f}")
+    return found
 
 
 def say(line: str) -> None:
@@ -209,8 +256,8 @@ def say(line: str) -> None:
     print(line, flush=True)
 
 
-def main() -> None:
-    """Run with the options of the command line."""
+def main() -> int:
+    """Run with the options of the command line; return 1 if a result is wrong or memory grows."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.soak")
     parser.add_argument("--hours", type=int, default=24, help="hours of stream time")
     parser.add_argument("--events", type=int, default=30_000, help="events of a and b in an hour")
@@ -226,10 +273,14 @@ def main() -> None:
     ):
         for it in found[:5]:
             say(f"{title}: {it[:500]}")
+    larger = growing(soaked.usages) if options.hours >= _MIN_HOURS else []
+    for it in larger:
+        say(f"growing: {it}")
     table = report(soaked)
     table.show()
     say(table.to_markdown())
+    return 0 if soaked.verdict.is_right and not larger else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -90,14 +90,17 @@ class HourlyLoad:
 
     def send_hour(self, hour: int, at_half: Callable[[], None]) -> None:
         """Send the events of an hour, and call a function when half of them are sent."""
-        for number, event in enumerate(self._take(hour)):
-            self._send(event)
+        for number, one in enumerate(self._take(hour)):
+            if isinstance(one, Occurrence):
+                self._send(one)
+            else:
+                self._send_bad(*one)
             if number == self._events // 2:
                 at_half()
         self.end()
 
-    def _take(self, hour: int) -> Iterator[Occurrence]:
-        """Yield the events of an hour in order of arrival."""
+    def _take(self, hour: int) -> Iterator[Occurrence | tuple[str, bytes]]:
+        """Yield the events of an hour in order of arrival, and values that are not events."""
         begin_us = BEGIN_US + hour * HOUR_US
         spacing_us = (HOUR_US - _GAP_US) // self._events
         clock = Workload(
@@ -114,15 +117,22 @@ class HourlyLoad:
             if self._random.random() < _SETS_SHARE:
                 yield Occurrence(SETS, f"set.{name}", it.key, it.latest, it.latest)
             if self._random.random() < _LATE_SHARE and hour >= _LATE_HOURS:
-                self.late.append(f"late.{name}")
+                late = f"late.{name}"
+                self.late.append(late)
                 times = it.earliest - _LATE_US, it.latest - _LATE_US
-                yield Occurrence(it.stream, f"late.{name}", it.key, *times)
+                # Whether late events meet depends on batches: each has a key of its own.
+                yield Occurrence(it.stream, late, late, *times)
             if self._random.random() < _BAD_SHARE:
-                self.bad.append(self._random.choice(_BAD))
-                self._producer.produce(self._topic(it.stream), self.bad[-1], it.key.encode())
+                yield it.stream, self._random.choice(_BAD)
 
-    def _topic(self, stream: str) -> str:
-        return f"{self._prefix}-{stream}"
+    def _send_bad(self, stream: str, value: bytes) -> None:
+        def delivered(error: KafkaError | None, _: Message) -> None:
+            if error is not None:
+                self._failures.append(error)
+            else:
+                self.bad.append(value)
+
+        self._produce(stream, value, b"k", delivered)
 
     def _send(self, event: Occurrence) -> None:
         words: tuple[str, ...] | None = None
@@ -138,10 +148,19 @@ class HourlyLoad:
             place = message.partition() or 0, message.offset() or 0
             self.sent[event.stream].append(SentEvent(event, words, *place))
 
+        self._produce(event.stream, value, event.key.encode(), delivered)
+
+    def _produce(
+        self,
+        stream: str,
+        value: bytes,
+        key: bytes,
+        delivered: Callable[[KafkaError | None, Message], None],
+    ) -> None:
         while True:
             try:
                 self._producer.produce(
-                    self._topic(event.stream), value, event.key.encode(), on_delivery=delivered
+                    f"{self._prefix}-{stream}", value, key, on_delivery=delivered
                 )
                 break
             except BufferError:

@@ -28,7 +28,9 @@ class Usage(NamedTuple):
     checkpoint_files, checkpoint_bytes
         Files of the checkpoint.
     state_bytes
-        Records of the state topic in the broker, also those that are not compacted yet.
+        Records of the compacted topic `PREFIX.state` in the broker, compacted or not.
+    metrics_bytes
+        Records of the topic `PREFIX.metrics`, which Kafka deletes by their age.
     buffered_events
         Events in the buffers of all slots.
     """
@@ -41,6 +43,7 @@ class Usage(NamedTuple):
     checkpoint_files: int
     checkpoint_bytes: int
     state_bytes: int
+    metrics_bytes: int
     buffered_events: int
 
 
@@ -60,6 +63,7 @@ def read_usage(on: Installation[HourlyLoad]) -> Usage:
         checkpoint_files=len(files),
         checkpoint_bytes=sum(files),
         state_bytes=sum(_sizes(on.broker.data.rglob(f"{on.job.topics.state}-0/*.log"))),
+        metrics_bytes=sum(_sizes(on.broker.data.rglob(f"{on.job.topics.metrics}-0/*.log"))),
         buffered_events=on.gauge("buffered_events"),
     )
 

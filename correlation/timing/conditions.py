@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from correlation.buffers.filtering import NO_FILTERS, ROLES, Where
 from correlation.errors import FieldErrors, InvalidFieldError
-from correlation.limits import BLOCK_SIZE_LIMIT, DURATION_LIMIT_US
+from correlation.limits import BLOCK_SIZE_LIMIT, DURATION_LIMIT_US, PAIRS_LIMIT
 from correlation.resources.checks import check_duration, check_name, check_topic
 from correlation.resources.durations import format_duration
 from correlation.resources.records import require
@@ -65,6 +65,8 @@ class TimingCondition:
         Number of events evaluated as one block; None: every micro-batch is one block.
     block_interval_us : int
         Maximum time that events wait for a block to fill, in µs.
+    max_pairs : int or None
+        Maximum number of pairs of a block that a slot reports; None: no limit.
     where : Where
         Filters of the events of A and of B.
     """
@@ -83,6 +85,7 @@ class TimingCondition:
     output: str = PAIRS
     block_size: int | None = None
     block_interval_us: int = DEFAULT_INTERVAL_US
+    max_pairs: int | None = None
     where: Where = NO_FILTERS
 
     @property
@@ -156,6 +159,8 @@ def build_condition(
     with errors:
         block = _read_block(values)
     with errors:
+        max_pairs = _read_max_pairs(values)
+    with errors:
         where = Where(**read_role_filters(values.get("where"), ROLES, "where"))
     errors.raise_all()
     return TimingCondition(
@@ -172,6 +177,7 @@ def build_condition(
         emit=values.get("emit", PAIRS),
         output=values.get("output", PAIRS),
         **block,
+        max_pairs=max_pairs,
         where=where,
     )
 
@@ -205,6 +211,30 @@ def _read_block(values: Mapping[str, Any]) -> dict[str, Any]:
         check_duration(interval, "block_interval", 0, MAX_INTERVAL_US)
     errors.raise_all()
     return {"block_size": size, "block_interval_us": interval}
+
+
+def _read_max_pairs(values: Mapping[str, Any]) -> int | None:
+    """Read the limit of the pairs of a block."""
+    found: int | None = values.get("max_pairs")
+    if found is None:
+        return None
+    errors = FieldErrors()
+    errors.refuse(
+        "max_pairs",
+        f"is {found}",
+        f"use 1 to {PAIRS_LIMIT}",
+        when=not 1 <= found <= PAIRS_LIMIT,
+    )
+    for field in ("emit", "output"):
+        way = values.get(field, PAIRS)
+        errors.refuse(
+            "max_pairs",
+            f"cannot be combined with {field} {way}",
+            f"remove max_pairs, or use {field} pairs",
+            when=way != PAIRS,
+        )
+    errors.raise_all()
+    return found
 
 
 def _check_factored(values: Mapping[str, Any]) -> None:

@@ -116,7 +116,7 @@ def explain_pair(
         "notes": [
             *describe_delay("A", a, _LATE),
             *describe_delay("B", b, _LATE),
-            *_describe_emit(condition.emit, satisfied=steps.failed is None),
+            *_describe_report(condition, satisfied=steps.failed is None),
         ],
     }
 
@@ -364,13 +364,15 @@ def _describe_breach(role: str, read: ReadEvent) -> str:
     return f"{role} {read.breach}" if read.breach else ""
 
 
-def _describe_emit(emit: str, *, satisfied: bool) -> list[str]:
-    """Return the further requirements for a report, if `emit` is best or unmatched."""
-    if emit == BEST and satisfied:
+def _describe_report(condition: TimingCondition, *, satisfied: bool) -> list[str]:
+    """Return the further requirements for a report."""
+    if condition.max_pairs is not None and satisfied:
+        return ["max_pairs: the pair is missing if its block reached the limit before it was found"]
+    if condition.emit == BEST and satisfied:
         return [
             "emit is best: the pair is reported if no other B of this A has a higher probability"
         ]
-    if emit == UNMATCHED:
+    if condition.emit == UNMATCHED:
         effect = "prevents" if satisfied else "does not prevent"
         note = "emit is unmatched: A is reported if it has no satisfied pair"
         return [f"{note}; this B {effect} the report"]

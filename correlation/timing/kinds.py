@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from correlation.buffers.filtering import NO_FILTERS, ROLES
 from correlation.condition_kind import ConditionKind, Field, Values
+from correlation.limits import PAIRS_LIMIT
 from correlation.timing.block_operator import BlockOperator
 from correlation.timing.conditions import (
     ALGORITHM_CHOICES,
@@ -88,6 +89,13 @@ _COMMON = (
         default=DEFAULT_INTERVAL_US,
     ),
     Field(
+        "max_pairs",
+        "count",
+        "A slot reports at most this number of pairs of a block. Default: no limit.",
+        required=False,
+        maximum=PAIRS_LIMIT,
+    ),
+    Field(
         "where",
         "filters",
         "Filters over the attributes of the events of A and of B.",
@@ -106,6 +114,7 @@ _METRICS = {
     "lookup_hits_total": "Events in probe regions decided by the look-up tables.",
     "pair_evaluations_total": "Events in probe regions decided by computing a probability.",
     "searches_total": "Searches of a block's events in a segment, by algorithm.",
+    "limited_blocks_total": "Blocks with more pairs than max_pairs.",
     "factored_records_total": "Factored records written: tables of targets and base events.",
 }
 _KINDS: Mapping[str, tuple[str, tuple[Field, ...], Mapping[str, str]]] = {

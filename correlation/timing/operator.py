@@ -28,8 +28,16 @@ from correlation.timing.histograms.rows import satisfied_rows
 from correlation.timing.histograms.windows import share_book
 from correlation.timing.intervals.algorithms import ALGORITHMS
 from correlation.timing.intervals.choosing import AUTO, choose_algorithm, choose_by_events
-from correlation.timing.intervals.meetings import find_meetings, matched_groups, may_meet
+from correlation.timing.intervals.meetings import (
+    find_meetings,
+    matched_groups,
+    may_meet,
+    split_groups,
+)
 from correlation.timing.intervals.pairs import DECIDED_BY, Pairs, ProbeCounts, Side
+
+# Pairs that a part of a search may have, unless the condition's limit is larger.
+_MIN_PART_PAIRS = 1_000_000
 
 
 class Search(NamedTuple):
@@ -39,6 +47,13 @@ class Search(NamedTuple):
     target: Segment
     groups: NDArray[np.int64]
     base_is_a: bool
+
+
+class _Part(NamedTuple):
+    """A search, or a part of one."""
+
+    search: Search
+    is_first: bool
 
 
 class _Found(NamedTuple):
@@ -117,16 +132,47 @@ class TimingOperator:
         counts = ProbeCounts(0, 0, 0)
         searches: Counter[str] = Counter()
         found: list[_Found] = []
-        for search in searches_of_block:
-            pairs, probes, algorithm = self._meet(search, view.shared)
+        left, limited = self._condition.max_pairs, False
+        for part, shared in self._parts(searches_of_block, view.shared):
+            pairs, probes, algorithm = self._meet(part.search, shared)
             counts = ProbeCounts(*(old + new for old, new in zip(counts, probes, strict=True)))
-            searches[algorithm] += 1
+            searches[algorithm] += part.is_first
             if self._self_correlation:
                 fresh = view.fresh[self._condition.b]
                 pairs = pairs.select(self._is_reported(pairs, fresh))
+            if left is not None:
+                limited = len(pairs) > left
+                pairs = pairs.select(slice(left))
+                left -= len(pairs)
             if len(pairs):
                 found.append(_Found(pairs, self._timestamps_us(view, pairs)))
-        return self._summarise(found, counts, searches)
+            if limited:
+                break
+        return self._summarise(found, counts, searches, limited=limited)
+
+    def _parts(
+        self, searches: Iterable[Search], shared: MutableMapping[Hashable, object]
+    ) -> Iterator[tuple[_Part, MutableMapping[Hashable, object]]]:
+        """Yield the searches and their shared results; with a limit, in parts of bounded size."""
+        max_pairs = self._condition.max_pairs
+        for search in searches:
+            if max_pairs is None:
+                yield _Part(search, is_first=True), shared
+                continue
+            base, target, groups, base_is_a = search
+            reach = self._reach_from(base_is_a=base_is_a)
+            size = max(max_pairs, _MIN_PART_PAIRS)
+            parts = split_groups(base.latest, target.latest, groups, reach, size)
+            for number, some in enumerate(parts):
+                # Other conditions can use only the results of a search that was not divided.
+                yield (
+                    _Part(search._replace(groups=some), is_first=not number),
+                    shared if some is groups else {},
+                )
+
+    def _reach_from(self, *, base_is_a: bool) -> tuple[int, int]:
+        """Return the min and max of max_target - max_base."""
+        return self._reach if base_is_a else (-self._max_s, -self._min_s)
 
     def _searches(self, view: View) -> Iterator[Search]:
         """Yield the searches of a block; skip segments without a target near any base event."""
@@ -158,7 +204,7 @@ class TimingOperator:
         crossed = not self._keyed
         if self._algorithm == "simple":
             return matched_groups(view.shared, base, target, crossed=crossed)
-        reach = self._reach if base_is_a else (-self._max_s, -self._min_s)
+        reach = self._reach_from(base_is_a=base_is_a)
         return find_meetings(view.shared, base, target, reach, crossed=crossed)
 
     def _meet(self, search: Search, shared: MutableMapping[Hashable, object]) -> Met:
@@ -254,9 +300,15 @@ class TimingOperator:
         return np.maximum(stamps[0], stamps[-1])
 
     def _summarise(
-        self, found: list[_Found], probes: ProbeCounts, searches: Mapping[str, int]
+        self,
+        found: list[_Found],
+        probes: ProbeCounts,
+        searches: Mapping[str, int],
+        *,
+        limited: bool = False,
     ) -> Evaluation:
         name = {"condition": self._condition.name}
+        has_limit = self._condition.max_pairs is not None
         decided = np.zeros(len(DECIDED_BY), np.int64)
         for pairs, _ in found:
             decided += np.bincount(pairs.decided_by, minlength=len(DECIDED_BY))
@@ -272,6 +324,7 @@ class TimingOperator:
                 ("probe_region_events_total", name, probes.probe_region),
                 ("lookup_hits_total", name, probes.lookup_hits),
                 ("pair_evaluations_total", name, probes.evaluations),
+                *([("limited_blocks_total", name, int(limited))] if has_limit else []),
                 *(
                     ("searches_total", name | {"algorithm": algorithm}, count)
                     for algorithm, count in searches.items()

@@ -154,6 +154,7 @@ def plan_condition(condition: TimingCondition, streams: Mapping[str, Stream]) ->
         "regions": describe_regions(condition.window, *lengths, locate),
         "emit": condition.emit,
         "output": condition.output,
+        **_describe_limit(condition),
         "reported": _describe_block(condition)
         if condition.emit == PAIRS
         else f"when the watermark of {condition.b} exceeds latest of {condition.a} "
@@ -194,6 +195,16 @@ def _describe_block(condition: TimingCondition) -> str:
         f"when {condition.block_size} events of the slot wait for a block, or the first of them "
         f"has waited for {format_duration(condition.block_interval_us)}"
     )
+
+
+def _describe_limit(condition: TimingCondition) -> dict[str, str]:
+    """Return the limit of the pairs of a block; empty without one."""
+    if condition.max_pairs is None:
+        return {}
+    return {
+        "limit": f"a slot reports at most {condition.max_pairs:,} pairs of a block; "
+        "coincide_limited_blocks_total counts the blocks with more pairs"
+    }
 
 
 def _describe_search(

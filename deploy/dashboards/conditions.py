@@ -123,6 +123,12 @@ def _work() -> tuple[Panel, ...]:
             "cps",
         ),
         Panel(
+            "Blocks with more pairs than max_pairs",
+            "Blocks per second of which some pairs are not reported.",
+            (Query(rate("limited_blocks_total", "condition"), "{{condition}}"),),
+            "cps",
+        ),
+        Panel(
             "Needs events for",
             "Time since the oldest event that a condition needs; the longest time of a stream "
             "determines the size of its buffer.",

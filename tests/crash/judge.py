@@ -224,7 +224,7 @@ def expand(
     alarms
         Records in the order of their topic.
     expander
-        Has read the records before these; None: there are none.
+        Has read the records before these; None: these are the first.
     """
     expander = expander or Expander()
     for it in alarms:

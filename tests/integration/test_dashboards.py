@@ -74,7 +74,7 @@ ON event a: leak
 WHERE a.rt.end <= r.rt.end, r.rt.end <= a.rt.end + 5 min
 END"""
 CONDITIONS: dict[str, dict[str, Any]] = {
-    "near": {**PAIR, "threshold": "0.6"},
+    "near": {**PAIR, "threshold": "0.6", "max_pairs": 1_000_000},
     "many": {**PAIR, "threshold": "0.6", "output": "factored"},
     "unreported": {"kind": "event_query", "query": QUERY, "threshold": "0.5"},
     "top": {"kind": "topk_similarity", "a": "words", "k": 3, "window": "10min"},

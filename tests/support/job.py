@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -127,11 +127,10 @@ class JobUnderTest:
     ) -> list[Received]:
         """Return the committed records of a topic, and check their schemas."""
         if topic not in self._readers:
-            self._readers[topic] = TopicReader(self.bootstrap, topic, self._check)
+            # Without a reference to the job, the reader is closed when the job is not needed.
+            check = partial(_check, self.checker, self.prefix)
+            self._readers[topic] = TopicReader(self.bootstrap, topic, check)
         return self._readers[topic].read(until)
-
-    def _check(self, record: Received) -> None:
-        self.checker.check(self.prefix, [record])
 
     def alarms(self, *conditions: str, awaited: Iterable[tuple[str, str, str]] = ()) -> Pairs:
         """Return the pairs of conditions, with repeats, once they contain the awaited pairs."""
@@ -197,8 +196,13 @@ class JobUnderTest:
         return found
 
 
-@lru_cache(maxsize=100_000)
+def _check(checker: RecordChecker, prefix: str, record: Received) -> None:
+    checker.check(prefix, [record])
+
+
+@lru_cache(maxsize=10_000)
 def _parse(value: bytes) -> dict[str, Any]:
+    """Parse a record, which later reads return again: it must not be changed."""
     found: dict[str, Any] = json.loads(value)
     return found
 

@@ -232,7 +232,9 @@ class TopicReader:
         until: Callable[[list[Received]], bool] | None = None,
         timeout_seconds: float = PATIENCE_SECONDS,
     ) -> list[Received]:
-        """Return all committed records, in offset order per partition.
+        """Return the committed records, in offset order per partition.
+
+        They include records that were in the topic at an earlier read and are not any more.
 
         Parameters
         ----------

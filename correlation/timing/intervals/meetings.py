@@ -27,10 +27,11 @@ from correlation.timing.intervals.pairs import count_events
 from correlation.timing.intervals.searching import _gallop_kernel
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, MutableMapping
+    from collections.abc import Hashable, Iterator, MutableMapping
 
     from numpy.typing import NDArray
 
+    from correlation.buffers.columns import Int64s
     from correlation.buffers.segment import Segment
 
 _COLUMNS = 4
@@ -106,6 +107,60 @@ def find_meetings(
         count = _find_meetings_kernel(base.latest, target.latest, groups, widened, found)
         shared[place] = found[:count].copy()
     return cast("NDArray[np.int64]", shared[place])
+
+
+def split_groups(
+    base_latest: Int64s,
+    target_latest: Int64s,
+    groups: Int64s,
+    reach: tuple[int, int],
+    max_pairs: int,
+) -> Iterator[Int64s]:
+    """Divide groups into parts, which are searched one after the other.
+
+    Parameters
+    ----------
+    base_latest, target_latest : ndarray of int64, shapes (n,) and (m,)
+        Max of the events, µs.
+    groups : ndarray of int64, shape (k, 4)
+        Groups as in `pairs.Correlate`.
+    reach : (int, int)
+        Min and max of max_target - max_base, µs.
+    max_pairs : int
+        Max number of pairs in reach of a part, unless a single base event has more.
+
+    Yields
+    ------
+    ndarray of int64, shape (l, 4)
+        Groups of a part. Each base event with targets in reach is in one part, together with all of
+        these targets. Small groups are one part, which is `groups` itself.
+    """
+    sizes = (groups[:, 1] - groups[:, 0]) * (groups[:, 3] - groups[:, 2])
+    if int(sizes.sum()) <= max_pairs:
+        yield groups
+        return
+    part: list[tuple[int, int, int, int]] = []
+    left = max_pairs
+    for begin, end, target, target_end in groups.tolist():
+        targets, bases = target_latest[target:target_end], base_latest[begin:end]
+        first = np.searchsorted(targets, bases + reach[0])
+        last = np.searchsorted(targets, bases + reach[1], side="right")
+        total = np.concatenate([[0], np.cumsum(last - first)])
+        at = 0
+        while at < len(bases):
+            until = int(np.searchsorted(total, total[at] + left, side="right")) - 1
+            if until <= at and part:
+                yield np.array(part, np.int64)
+                part, left = [], max_pairs
+                continue
+            until = max(until, at + 1)
+            part.append(
+                (begin + at, begin + until, target + int(first[at]), target + int(last[until - 1]))
+            )
+            left = max(left - int(total[until] - total[at]), 0)
+            at = until
+    if part:
+        yield np.array(part, np.int64)
 
 
 def widen(min_s: int, max_s: int) -> tuple[int, int]:

@@ -37,6 +37,10 @@ def fields_of(error: InvalidFieldError) -> list[str]:
             {"block_size": 0, "emit": "best", "block_interval_us": -1},
             ["block_size", "block_size", "block_interval"],
         ),
+        (
+            {"max_pairs": 0, "emit": "best", "output": "factored"},
+            ["emit", "max_pairs", "max_pairs", "max_pairs"],
+        ),
         ({"output_topic": "no spaces", "threshold": None}, ["threshold", "output_topic"]),
         ({"kind": "delay", "delay_us": FAR_US, "horizon_us": -1}, ["horizon", "delay"]),
     ],

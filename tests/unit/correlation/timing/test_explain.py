@@ -103,6 +103,8 @@ def test_emit_says_what_else_decides_on_the_report() -> None:
         "this B does not prevent the report"
     )
     assert explain(*far, emit="best")["notes"] == []
+    assert explain(*pair, max_pairs=5)["notes"][0].startswith("max_pairs: the pair is missing if")
+    assert explain(*far, max_pairs=5)["notes"] == []
 
 
 @pytest.mark.parametrize(

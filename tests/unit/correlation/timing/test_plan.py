@@ -77,6 +77,14 @@ def test_blocks_are_waited_for() -> None:
     )
 
 
+def test_limit_of_pairs_is_in_the_plan() -> None:
+    pairs = document("pairs", -2, 10)
+    assert "limit" not in plan(pairs)
+    assert plan({**pairs, "max_pairs": 1_000})["limit"].startswith(
+        "a slot reports at most 1,000 pairs"
+    )
+
+
 def test_pairs_wait_for_nothing_but_their_records() -> None:
     found = derive(document("pairs", -2, 10))
     assert found["worst_case_alarm_latency_us"] == 5 * SECOND
