@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from cli.main import app
 from tests.rest.running import fresh_settings, running
 from tests.rest.test_restart import process
-from tests.support.kafka import Sent, produce
+from tests.support.kafka import Sent, produce, produce_with_unreadable_header
 from tests.support.patience import wait_until
 
 if TYPE_CHECKING:
@@ -34,6 +34,13 @@ def unreadable(client: httpx.Client) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = answer.json()["unreadable_records"]
     assert answer.json()["unreadable_records_total"] == len(found)
     return found
+
+
+def produce_bad(settings: Settings, *further: Sent) -> None:
+    """Send the bad records; the first one also has a header that cannot be read."""
+    config = settings.topics.config
+    produce_with_unreadable_header(settings.bootstrap, config, BAD[0])
+    produce(settings.bootstrap, config, [*BAD[1:], *further])
 
 
 def stream(settings: Settings) -> dict[str, Any]:
@@ -72,9 +79,12 @@ def test_record_that_cannot_be_read_takes_its_resource_out_of_force(kafka_bootst
             assert client.put(f"/v1/streams/{name}", json=stream(settings)).status_code == 201
         assert client.put("/v1/conditions/c", json=PAIR).status_code == 201
         assert unreadable(client) == []
-        produce(kafka_bootstrap, settings.topics.config, BAD)
+        produce_bad(settings)
+        foreign = Sent(b"{}", b"k", headers=(("ce_source", b"/coincide/conditions/c"),))
+        produce_with_unreadable_header(kafka_bootstrap, settings.topics.alarms, foreign)
         wait_until(lambda: len(unreadable(client)) == len(BAD))
         check_set_aside(client)
+        assert client.get("/v1/alarms").json()["items"] == []
         assert child.poll() is None
     with process(settings) as (service, _):
         client = service.client
@@ -97,7 +107,7 @@ def test_command_lists_and_removes_records_that_cannot_be_read(
     with running(settings) as service:
         client = service.client
         assert client.put("/v1/streams/y", json=stream(settings)).status_code == 201
-        produce(kafka_bootstrap, config, [*BAD, Sent(b'{"v": 2}', b"planet/z")])
+        produce_bad(settings, Sent(b'{"v": 2}', b"planet/z"))
 
         listed = CliRunner().invoke(app, ["repair-config"], input="n\n")
         assert listed.exit_code == 1

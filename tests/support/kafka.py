@@ -16,6 +16,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient, NewTopic
+from kafka import KafkaProducer  # type: ignore[import-untyped]  # has no types
 
 from tests.support.patience import PATIENCE_SECONDS, wait_until
 
@@ -165,6 +166,26 @@ def produce(bootstrap: str, topic: str, records: Iterable[Sent]) -> list[tuple[i
         raise KafkaException(failures[0])
     assert waiting == 0, f"{waiting} of {sent} records were not acknowledged"
     return [places[position] for position in range(sent)]
+
+
+class _Latin(str):
+    """A name that kafka-python writes in another encoding."""
+
+    __slots__ = ()
+
+    def encode(self, *_: object) -> bytes:
+        return b"\xe9"
+
+
+def produce_with_unreadable_header(bootstrap: str, topic: str, sent: Sent) -> None:
+    """Send a record to partition 0 with its headers, and one whose name is not UTF-8."""
+    producer = KafkaProducer(bootstrap_servers=bootstrap)
+    try:
+        headers = [*sent.headers, (_Latin("é"), b"1")]
+        made = producer.send(topic, sent.value, key=sent.key, headers=headers, partition=0)
+        made.get(PATIENCE_SECONDS)
+    finally:
+        producer.close()
 
 
 def produce_in_transaction(

@@ -285,11 +285,14 @@ def test_wrong_usage_is_one_sentence(replay: Command, arguments: list[str], mess
     assert re.search(message, done.err), done.err
 
 
-def test_condition_with_factored_output_gives_one_line_per_alarm(replay: Command) -> None:
+@pytest.mark.parametrize("field", ['"output": "factored"', '"max_pairs": 1'])
+def test_every_pair_has_a_line_whatever_the_output_and_the_limit(
+    replay: Command, field: str
+) -> None:
     replay.write(
         "factored.yaml",
         '{"kind": "mutual_deadline", "name": "factored", "a": "a", "b": "b", "window_s": 1, '
-        '"threshold": 0.5, "output": "factored"}',
+        f'"threshold": 0.5, {field}}}',
     )
     a = replay.write("a.jsonl", event("a1", 0))
     b = replay.write("b.jsonl", event("b1", 1), event("b2", 2))
