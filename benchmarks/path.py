@@ -237,10 +237,10 @@ def run() -> list[Report]:
             "window and does not compute probabilities. It runs with batches as large as the "
             "job's, and with the batch size that is best for it. Its session is that of the job, "
             "but with a compiled plan. Java compiles with the first of its two compilers only; "
-            "docs/figures.md has a comparison with both. Pairs include those of the warm-up. The last column is CPU time "
-            "divided by that of Coincide. Aims: 20 with batches of the same size, which is met, "
-            "and 10 with the batches that are best for Spark, which is met but for many pairs "
-            "(9.2).",
+            "docs/figures.md has a comparison with both. Pairs include those of the warm-up. The "
+            "last column is CPU time divided by that of Coincide. Aims: 20 with batches of the "
+            "same size, which is met, and 10 with the batches that are best for Spark, which is "
+            "met but for many pairs (9.2).",
             ("", "events", "pairs", "wall", "CPU", "events / CPU s", "CPU, ratio"),
             [row for workload in WORKLOADS for row in compare(workload)],
         )

@@ -10,10 +10,10 @@ AGAINST = """\
 **Here.** The running example on the same topics and records, sent as fast as Kafka accepts them.
 Spark joins each smoke with the reports of its area within the deadline by a left outer join, and a
 filter keeps the smokes without a report. Within five minutes an area has one smoke (33/s) or ten
-(330/s). The session is that of the job, but with a compiled plan. Its JVM compiles with the first of
-Java's two compilers only; *both compilers* is the default of Java. All alarms up to five minutes before the end are
-checked. CPU time excludes broker and producer. The last column is CPU time divided by that of
-Coincide. Aim: 10.
+(330/s). The session is that of the job, but with a compiled plan. Its JVM compiles with the first
+of Java's two compilers only; *both compilers* is the default of Java. All alarms up to five minutes
+before the end are checked. CPU time excludes broker and producer. The last column is CPU time
+divided by that of Coincide. Aim: 10.
 """
 
 ANSWERS = """\
