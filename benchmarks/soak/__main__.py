@@ -42,7 +42,7 @@ _WINDOW_US = 3 * MAX_UNCERTAINTY_US // 2
 _KEPT_HOURS = 3
 _VARIED = "varied"
 _MIB = 2**20
-_MAX_GROWTH = 1.1
+_MAX_GROWTH = 1.15
 # With fewer hours, growth is not judged: processes fill their caches at first.
 _MIN_HOURS = 12
 
@@ -237,7 +237,7 @@ def _cells(usage: Usage) -> list[str]:
 
 
 def growing(usages: list[Usage]) -> list[str]:
-    """Return what is larger in the last quarter of the hours than in the second one, by a tenth.
+    """Return what is larger in the last quarter of the hours than in the second one, by 15 %.
 
     The topic of metrics grows until Kafka deletes its records by their age.
     """

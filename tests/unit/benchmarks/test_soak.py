@@ -55,8 +55,8 @@ def test_only_what_grows_in_the_last_quarter_is_growing() -> None:
     one = usage.Usage(100, 100, 100, 100, 100, 100, 100, 100, 100, 100)
     flat = [one._replace(jvm=10)] * 3 + [one] * 9
     assert growing(flat) == []
-    more = [one._replace(python=100 + 2 * hour, metrics_bytes=hour) for hour in range(12)]
-    assert growing(more) == ["python: 108, then 120"]
+    more = [one._replace(python=100 + 3 * hour, metrics_bytes=hour) for hour in range(12)]
+    assert growing(more) == ["python: 112, then 130"]
 
 
 def test_table_has_the_first_and_every_third_hour() -> None:
