@@ -38,6 +38,9 @@ _LOGGER = logging.getLogger(__name__)
 _CLIENT = "coincide-service-alarms"
 _POLL_SECONDS = 0.1
 _AT_ONCE = 500
+# Max size of the records that the client has fetched and the service has not read. A burst fills
+# this queue, whose default size is 64 MB.
+_QUEUE_KBYTES = 8 * 1024
 # Interval of the look-up of topics, and max wait for each of its answers.
 _LOOK_SECONDS = 2.0
 _ANSWER_SECONDS = 5.0
@@ -148,7 +151,12 @@ class Follower:
         self._look()
         properties = self._settings.client_properties(_CLIENT)
         group = f"{self._settings.prefix}.service"
-        consumer = open_consumer(properties, group, auto_offset_reset="error")
+        consumer = open_consumer(
+            properties,
+            group,
+            auto_offset_reset="error",
+            queued_max_messages_kbytes=_QUEUE_KBYTES,
+        )
         try:
             self._assign(consumer)
             next_look = time.monotonic() + _LOOK_SECONDS

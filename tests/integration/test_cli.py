@@ -406,7 +406,7 @@ def test_doctor_tells_what_answers(environment: dict[str, str]) -> None:
     found = {check["name"]: check for check in json.loads(done.stdout)}
     assert (found["broker"]["ok"], found["service"]["ok"]) == (True, True)
     assert (found["Java"]["ok"], found["Python"]["ok"], found["pyspark"]["ok"]) == (True,) * 3
-    assert found["pyspark"]["found"] == "4.2.0"
+    assert found["pyspark"]["found"] == "4.2.1"
 
 
 def test_commands_say_so_when_nothing_answers(tmp_path: Path) -> None:

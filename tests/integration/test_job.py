@@ -6,6 +6,7 @@ import json
 import time
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,6 +29,7 @@ PREFIX = f"job{uuid.uuid4().hex[:10]}"
 MAX_UNCERTAINTY_US = 20_000
 SECRET = "made-up-hunter-2"  # noqa: S105 - what must not be seen
 NEAR = NearCondition("near", "a", "b", 30_000, "0.6")
+BATCHES = 15
 
 
 def stream(name: str) -> Stream:
@@ -232,6 +234,23 @@ def test_streams_without_keys_are_spread_over_the_slots_by_a_grid(job: JobUnderT
     for name in "pq":
         events_of = [event for event in events if event.stream == name]
         assert total(slots, "events_consumed_total", stream=name) == len(events_of)
+
+
+def test_batches_leave_no_sockets_open(job: JobUnderTest) -> None:
+    # Spark 4.2.0 kept a socket of each task of a slot (SPARK-58932).
+    tree = process_tree(job.process.pid or 0)
+    java = next(it for it in tree if "SparkSubmit" in command_line(it))
+
+    def count_sockets() -> int:
+        found = 0
+        for file in Path(f"/proc/{java}/fd").iterdir():
+            with suppress(FileNotFoundError):
+                found += "socket:" in str(file.readlink())
+        return found
+
+    before, first = count_sockets(), job.job_records()[-1]["batch"]
+    job.wait_for_job(lambda record: record["batch"] >= first + BATCHES)
+    assert count_sockets() < before + BATCHES
 
 
 def test_partitions_added_to_a_topic_are_read(job: JobUnderTest) -> None:
