@@ -10,9 +10,10 @@ import json
 import re
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, field_validator
 from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
@@ -321,6 +322,15 @@ class ClientSettings(BaseSettings):
         description="Further librdkafka properties of every client, as a JSON object "
         "(security.protocol, sasl.username, ...).",
     )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _refuse_empty_path(cls, value: object, info: ValidationInfo) -> object:
+        """Refuse an empty path, which would name the folder in which the process was started."""
+        annotation = cls.model_fields[info.field_name or ""].annotation
+        if value == "" and (annotation is Path or Path in get_args(annotation)):
+            raise wrong_setting("must not be empty; write a path, or remove the setting")
+        return value
 
     @classmethod
     def settings_customise_sources(

@@ -116,6 +116,24 @@ def test_a_wrong_member_is_named(
         assert sentence.startswith(f"COINCIDE_{variable}: {said}")
 
 
+@pytest.mark.parametrize(
+    ("settings", "variable"),
+    [
+        (CliSettings, "JARS"),
+        (CliSettings, "CA_FILE"),
+        (ServiceSettings, "KEYS_FILE"),
+        (JobSettings, "JAVA_CACHE"),
+    ],
+)
+def test_empty_path_is_refused(
+    settings: type, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (sentence,) = _said(settings, variable, "", monkeypatch)
+    assert sentence == (
+        f"COINCIDE_{variable}: must not be empty; write a path, or remove the setting"
+    )
+
+
 def test_valid_objects_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COINCIDE_KAFKA_PROPERTIES", '{"client.id": "x", "socket.timeout.ms": 500}')
     monkeypatch.setenv("COINCIDE_UNTIL_OFFSETS", '{"events": {"0": 100}}')
