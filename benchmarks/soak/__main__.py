@@ -35,7 +35,7 @@ from tests.support.workload import NearCondition
 
 if TYPE_CHECKING:
     from correlation.resources.records import Document
-    from tests.crash.load import SentEvent
+    from tests.crash.sending import SentEvent
 
 _WINDOW_US = 3 * MAX_UNCERTAINTY_US // 2
 # Hours after which an added condition is removed.
@@ -129,9 +129,8 @@ class Soak:
             self._on.job.delete(removed)
             self._controls.append(Control(self._offset(), removed.key, None))
         topic = self._on.job.topics.config
-        ends = read_committed(self._on.job.bootstrap, topic)[-1].offset + 1
-        if hour:
-            self._on.wait_until_read(topic, ends)
+        newest = read_committed(self._on.job.bootstrap, topic)[-1]
+        self._on.wait_until_read(topic, newest.offset + 1)
 
     def _register(self, name: str, document: Document) -> None:
         self._on.register("conditions", name, document)

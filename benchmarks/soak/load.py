@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import random
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaError, Message, Producer
-
 from correlation.resources.streams import Stream
 from correlation.resources.tokens import Tokens
-from tests.crash.load import SETS, SentEvent
-from tests.support.patience import PATIENCE_SECONDS
+from tests.crash.load import SETS
+from tests.crash.sending import EventSender, draw_words
 from tests.support.workload import Occurrence, Workload
 
 if TYPE_CHECKING:
@@ -26,8 +23,6 @@ _LATE_HOURS = 2
 _LATE_US = _LATE_HOURS * HOUR_US
 _BAD_SHARE, _LATE_SHARE, _SETS_SHARE = 0.01, 0.005, 0.05
 _KEYS = 10
-_WORDS = "pqrstuvw"
-_MAX_WORDS = 4
 # Values that are not events.
 _BAD = (b'{"id": 1', b"[]", b'{"id": "x", "key": "k"}', b"\xff", b'{"id": "x", "earliest": "soon"}')
 
@@ -65,28 +60,23 @@ class HourlyLoad:
     """
 
     def __init__(self, bootstrap: str, prefix: str, seed: int, events: int) -> None:
-        self.sent: dict[str, list[SentEvent]] = {name: [] for name in ("a", "b", SETS)}
+        self._sender = EventSender(bootstrap, prefix, ("a", "b", SETS))
+        self.sent = self._sender.sent
         self.late: list[str] = []
         self.bad: list[bytes] = []
-        self._prefix, self._seed, self._events = prefix, seed, events
+        self._seed, self._events = seed, events
         self._random = random.Random(seed)  # noqa: S311 - a reproducible choice, no secret
-        self._failures: list[KafkaError] = []
-        self._producer = Producer(
-            {"bootstrap.servers": bootstrap, "enable.idempotence": True, "log_level": 0}
-        )
 
     def start(self) -> None:
         """Do nothing: `send_hour` sends."""
 
     def end(self) -> None:
         """Wait until Kafka has all events."""
-        waiting = self._producer.flush(PATIENCE_SECONDS)
-        if waiting or self._failures:
-            raise RuntimeError(f"{waiting} events were not acknowledged: {self._failures[:3]}")
+        self._sender.flush()
 
     def count(self, name: str) -> int:
         """Return the number of events that were sent to a stream."""
-        return len(self.sent[name])
+        return self._sender.count(name)
 
     def send_hour(self, hour: int, at_half: Callable[[], None]) -> None:
         """Send the events of an hour, and call a function when half of them are sent."""
@@ -125,44 +115,8 @@ class HourlyLoad:
             if self._random.random() < _BAD_SHARE:
                 yield it.stream, self._random.choice(_BAD)
 
-    def _send_bad(self, stream: str, value: bytes) -> None:
-        def delivered(error: KafkaError | None, _: Message) -> None:
-            if error is not None:
-                self._failures.append(error)
-            else:
-                self.bad.append(value)
-
-        self._produce(stream, value, b"k", delivered)
-
     def _send(self, event: Occurrence) -> None:
-        words: tuple[str, ...] | None = None
-        value = event.value
-        if event.stream == SETS:
-            words = tuple(self._random.sample(_WORDS, self._random.randint(0, _MAX_WORDS)))
-            value = json.dumps({**json.loads(value), "words": words}).encode()
+        self._sender.send(event, draw_words(self._random) if event.stream == SETS else None)
 
-        def delivered(error: KafkaError | None, message: Message) -> None:
-            if error is not None:
-                self._failures.append(error)
-                return
-            place = message.partition() or 0, message.offset() or 0
-            self.sent[event.stream].append(SentEvent(event, words, *place))
-
-        self._produce(event.stream, value, event.key.encode(), delivered)
-
-    def _produce(
-        self,
-        stream: str,
-        value: bytes,
-        key: bytes,
-        delivered: Callable[[KafkaError | None, Message], None],
-    ) -> None:
-        while True:
-            try:
-                self._producer.produce(
-                    f"{self._prefix}-{stream}", value, key, on_delivery=delivered
-                )
-                break
-            except BufferError:
-                self._producer.poll(0.1)
-        self._producer.poll(0)
+    def _send_bad(self, stream: str, value: bytes) -> None:
+        self._sender.send_value(stream, b"k", value, lambda _: self.bad.append(value))

@@ -21,6 +21,7 @@ from correlation.buffers.joining import Codes
 from correlation.buffers.packing import pack_columns, unpack_columns
 from correlation.operators import Heading
 from correlation.record_columns import RecordColumns
+from kafka_client.messages import Headers
 
 # Kinds of packed rows.
 CONTROL, HEARTBEAT, PROGRESS, EVENTS, FILTERED, REJECT, POSITIONS, BEGIN = (
@@ -36,7 +37,6 @@ CONTROL, HEARTBEAT, PROGRESS, EVENTS, FILTERED, REJECT, POSITIONS, BEGIN = (
 
 # CloudEvents, binary mode: the header that identifies a result.
 ID_HEADER = "ce_id"
-Headers = Sequence[tuple[str, bytes | None]]
 _LENGTHS = struct.Struct("<Ii")
 _NO_VALUE = -1
 _SIZE = struct.Struct("<q")

@@ -30,6 +30,7 @@ from correlation.errors import (
 from correlation.parsing.intake import Intake, Problem, parse_records
 from correlation.parsing.stream_reader import StreamReader
 from correlation.reasons import Reason
+from kafka_client.messages import Headers
 from spark_jobs.worker.controls import kept_record, names_resource
 from spark_jobs.worker.envelope import (
     CONTROL,
@@ -39,7 +40,6 @@ from spark_jobs.worker.envelope import (
     POSITIONS,
     PROGRESS,
     REJECT,
-    Headers,
     pack_headers,
 )
 from spark_jobs.worker.positions import position_of, to_json

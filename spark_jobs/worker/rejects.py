@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from correlation.resources.topics import error_headers
-from spark_jobs.worker.envelope import Headers, Record, RecordPacker, unpack_meta
+from kafka_client.messages import Headers
+from spark_jobs.worker.envelope import Record, RecordPacker, unpack_meta
 
 if TYPE_CHECKING:
     import numpy as np

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from spark_jobs.worker.envelope import Headers
+    from kafka_client.messages import Headers
 
 # Max number of records that are parsed at once, and of their bytes, except of a single record. The
 # parsed records of a part fit a cache of the processor, and start few garbage collections.

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from correlation.resources.records import Document
     from correlation.resources.streams import Stream
-    from tests.crash.load import SentEvent
+    from tests.crash.sending import SentEvent
 
 PREFIX = "crash"
 _POLL_SECONDS = 0.05

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from correlation.resources.records import Document
     from correlation.resources.streams import Stream
-    from tests.crash.load import SentEvent
+    from tests.crash.sending import SentEvent
     from tests.support.job import JobUnderTest
 
 _OF_BATCHES = {"detected_at", "decided_by", "late"}

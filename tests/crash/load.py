@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import random
 import threading
-from typing import TYPE_CHECKING, NamedTuple
-
-from confluent_kafka import KafkaError, Message, Producer
+from typing import TYPE_CHECKING
 
 from correlation.resources.partitioning import Partitioning
 from correlation.resources.streams import Stream
 from correlation.resources.tokens import Tokens
-from tests.support.patience import PATIENCE_SECONDS
+from tests.crash.sending import EventSender, draw_words
 from tests.support.workload import Occurrence, Workload
 
 if TYPE_CHECKING:
@@ -23,19 +20,7 @@ SETS, GRID, SPARE = "sets", "grid", "spare"
 _SPACING_US, _DENSE_US = 1_000, 10
 _BURST, _DENSE_BURST, _SPARE_BURST = 24, 300, 60
 _BURST_SECONDS = 0.25
-_WORDS = "pqrstuvw"
-# Ties of similarities are common among so few words, and changes of the lists too.
-_MAX_WORDS = 4
 _SETS_PER_BURST = 6
-
-
-class SentEvent(NamedTuple):
-    """An event and its place; an event of a list has words."""
-
-    event: Occurrence
-    words: tuple[str, ...] | None
-    partition: int
-    offset: int
 
 
 def make_stream(name: str, prefix: str) -> Stream:
@@ -53,8 +38,6 @@ def make_stream(name: str, prefix: str) -> Stream:
 class Load(threading.Thread):
     """Sends bursts to all streams, until it is paused.
 
-    A record is written once, also when the broker is killed: the producer is idempotent.
-
     Parameters
     ----------
     bootstrap
@@ -67,12 +50,8 @@ class Load(threading.Thread):
 
     def __init__(self, bootstrap: str, prefix: str, seed: int) -> None:
         super().__init__(name="load", daemon=True)
-        self.sent: dict[str, list[SentEvent]] = {name: [] for name in ("a", "b", SETS, GRID)}
-        self._prefix = prefix
-        self._producer = Producer(
-            {"bootstrap.servers": bootstrap, "enable.idempotence": True, "log_level": 0}
-        )
-        self._failures: list[KafkaError] = []
+        self._sender = EventSender(bootstrap, prefix, ("a", "b", SETS, GRID))
+        self.sent = self._sender.sent
         self._left: set[str] = set()
         self._words = random.Random(seed)  # noqa: S311 - a reproducible choice, no secret
         self._clock = Workload("ab", seed, 0, _SPACING_US, MAX_UNCERTAINTY_US)
@@ -90,7 +69,7 @@ class Load(threading.Thread):
         """Send no further bursts, and wait until Kafka has all that were sent."""
         self._running.clear()
         with self._turn:
-            self.flush()
+            self._sender.flush()
 
     def resume(self) -> None:
         """Send bursts again."""
@@ -102,19 +81,13 @@ class Load(threading.Thread):
         if self.ident is not None:
             self.join()
 
-    def flush(self) -> None:
-        """Wait until Kafka has all events that were sent."""
-        waiting = self._producer.flush(PATIENCE_SECONDS)
-        assert not self._failures, self._failures[0]
-        assert not waiting, f"{waiting} events were not acknowledged"
-
     def send_densely(self) -> None:
         """Send events so close to each other that each has many partners."""
         with self._turn:
             self._clock.spacing_us = _DENSE_US
             self._burst(_DENSE_BURST)
             self._clock.spacing_us = _SPACING_US
-            self.flush()
+            self._sender.flush()
 
     def add_stream(self, name: str) -> None:
         """Send events to a further stream, too."""
@@ -131,11 +104,11 @@ class Load(threading.Thread):
         self.sent[SPARE] = []
         with self._turn:
             self._produce(SPARE, self._named(SPARE, self._clock.take(_SPARE_BURST)))
-            self.flush()
+            self._sender.flush()
 
     def count(self, name: str) -> int:
         """Return the number of events that were sent to a stream."""
-        return len(self.sent[name])
+        return self._sender.count(name)
 
     def _burst(self, count: int) -> None:
         events = self._clock.take(count)
@@ -158,28 +131,5 @@ class Load(threading.Thread):
 
     def _produce(self, name: str, events: Iterable[Occurrence]) -> None:
         for event in events:
-            words = None
-            value = json.loads(event.value)
-            if name in {SETS, GRID}:
-                words = tuple(self._words.sample(_WORDS, self._words.randint(0, _MAX_WORDS)))
-                value["words"] = words
-
-            def delivered(
-                error: KafkaError | None,
-                message: Message,
-                event: Occurrence = event,
-                words: tuple[str, ...] | None = words,
-            ) -> None:
-                if error is not None:
-                    self._failures.append(error)
-                    return
-                place = message.partition() or 0, message.offset() or 0
-                self.sent[event.stream].append(SentEvent(event, words, *place))
-
-            self._producer.produce(
-                f"{self._prefix}-{name}",
-                json.dumps(value).encode(),
-                event.key.encode(),
-                on_delivery=delivered,
-            )
-            self._producer.poll(0)
+            words = draw_words(self._words) if name in {SETS, GRID} else None
+            self._sender.send(event, words)

@@ -8,9 +8,9 @@ import orjson
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own habit
 
+from benchmarks.spark_join import open_baseline
 from benchmarks.tsa.outer_join import unreported
 from benchmarks.tsa.workload import DEADLINE_US, MINUTE_US
-from spark_jobs.driver.session import open_session
 from spark_jobs.settings import Settings
 
 if TYPE_CHECKING:
@@ -25,9 +25,14 @@ Row = tuple[str, str, int]
 
 @pytest.fixture(scope="module")
 def session() -> Iterator[SparkSession]:
-    session = open_session(Settings(spark_master="local[2]"))
+    session = open_baseline(Settings(spark_master="local[2]"))
     yield session
     session.stop()
+
+
+def test_baseline_compiles_its_plan(session: SparkSession) -> None:
+    settings = ("spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode")
+    assert [session.conf.get(it) for it in settings] == ["true", "FALLBACK"]
 
 
 def frame(session: SparkSession, *rows: Row) -> DataFrame:

@@ -181,19 +181,18 @@ class JobUnderTest:
 
     def _await(self, ask: Callable[[], T], ready: Callable[[T], bool]) -> T:
         """Return the first response that is `ready`."""
-        found = ask()
+        responses: list[T] = []
 
         def is_ready() -> bool:
-            nonlocal found
-            found = ask()
-            return ready(found)
+            responses[:] = [ask()]
+            return ready(responses[0])
 
         try:
             self.process.wait_until(is_ready, PATIENCE_SECONDS)
         except ProcessError as error:
-            error.add_note(f"the last response: {found}")
+            error.add_note(f"the last response: {responses}")
             raise
-        return found
+        return responses[0]
 
 
 def _check(checker: RecordChecker, prefix: str, record: Received) -> None:

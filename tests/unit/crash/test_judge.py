@@ -7,7 +7,8 @@ from collections import Counter
 import pytest
 
 from tests.crash.judge import Verdict, compare, expected_results
-from tests.crash.load import SentEvent, make_stream
+from tests.crash.load import make_stream
+from tests.crash.sending import SentEvent
 from tests.support.workload import Occurrence
 
 WANTED = Counter(["near|1", "near|2", "list|3", "list|3"])
