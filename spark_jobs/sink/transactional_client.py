@@ -22,7 +22,8 @@ _client_log.disabled = True
 
 TIMEOUT_SECONDS = 60.0
 # Time after its timeout within which a call of the client returns.
-_RETURN_SECONDS = 5.0
+_RETURN_SECONDS = 1.0
+_TIMED_OUT = KafkaError._TIMED_OUT  # noqa: SLF001 - the client's public name
 # The client's broker id of a bootstrap address.
 _BOOTSTRAP = -1
 FENCED = frozenset(
@@ -37,6 +38,10 @@ FENCED = frozenset(
 
 class UnusableProducerError(SparkJobError):
     """The producer cannot continue; a new producer can."""
+
+
+class SilentCoordinatorError(UnusableProducerError):
+    """The offsets were not committed in time; a new producer may find the group's coordinator."""
 
 
 def open_producer(transactional_id: str, topic: str, properties: Mapping[str, Any]) -> Producer:
@@ -82,10 +87,11 @@ def send_offsets(
 ) -> None:
     """Commit offsets in the open transaction; never wait longer than `seconds`.
 
-    When the coordinator of the group was killed, librdkafka may wait for it forever, whatever its
-    timeout (its issues 5456 and 5511). The call is therefore made in another thread. A call that
-    does not return is left behind, with its producer; the next producer of the same transactional
-    id aborts the transaction, and fences off the one that was left.
+    After a restart of the broker that coordinates the group, librdkafka waits for the broker's
+    former connection, whatever the timeout (its issues 5456 and 5511). The call is therefore made
+    in another thread. A call that does not return is left behind, with its producer; the next
+    producer of the same transactional id aborts the transaction, and fences off the one that was
+    left.
 
     Parameters
     ----------
@@ -100,8 +106,8 @@ def send_offsets(
 
     Raises
     ------
-    UnusableProducerError
-        When the call does not return in time.
+    SilentCoordinatorError
+        When the offsets are not committed in time.
     KafkaException
         When Kafka does not accept the offsets.
     """
@@ -117,8 +123,8 @@ def send_offsets(
     sending = threading.Thread(target=send, name="send-offsets", daemon=True)
     sending.start()
     sending.join(seconds + _RETURN_SECONDS)
-    if sending.is_alive():
-        raise UnusableProducerError(
+    if sending.is_alive() or any(it.args[0].code() == _TIMED_OUT for it in errors):
+        raise SilentCoordinatorError(
             f"the transaction failed: its offsets were not committed in {seconds:g} s"
         )
     if errors:

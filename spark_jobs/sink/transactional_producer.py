@@ -181,7 +181,9 @@ class TransactionalProducer:
         else:
             self._failures.other.append(with_right(error, "Write", topic, self._user))
 
-    def write(self, batch: int, records: Iterable[Record]) -> int:
+    def write(
+        self, batch: int, records: Iterable[Record], patience_seconds: float = TIMEOUT_SECONDS
+    ) -> int:
         """Write the records and both marks in one transaction.
 
         Parameters
@@ -190,6 +192,8 @@ class TransactionalProducer:
             Number of the batch, which the mark stores.
         records : iterable of Record
             All records of this partition in the batch.
+        patience_seconds : float
+            Max time to commit the mark of the group.
 
         Returns
         -------
@@ -200,6 +204,8 @@ class TransactionalProducer:
         ------
         RefusedRecordsError
             When refused records can be written in another form.
+        SilentCoordinatorError
+            When the mark of the group is not committed in time.
         ProducerFencedError, UnusableProducerError
             When this producer cannot continue.
         """
@@ -209,7 +215,9 @@ class TransactionalProducer:
             count = self._send(records)
             self._send([self._marker.record_of(self._id, batch)])
             self._flush()
-            send_offsets(self._producer, [self._marker.of(batch)], self._marker.group)
+            send_offsets(
+                self._producer, [self._marker.of(batch)], self._marker.group, patience_seconds
+            )
             self._producer.commit_transaction(TIMEOUT_SECONDS)
         except KafkaException as error:
             self._abort(error)

@@ -15,7 +15,11 @@ from spark_jobs.sink.marker import Marker
 from spark_jobs.sink.options import Owner
 from spark_jobs.sink.ownership import claims_of
 from spark_jobs.sink.refusals import OutputTopics, Refused, shorten
-from spark_jobs.sink.transactional_client import UnusableProducerError
+from spark_jobs.sink.transactional_client import (
+    TIMEOUT_SECONDS,
+    SilentCoordinatorError,
+    UnusableProducerError,
+)
 from spark_jobs.sink.transactional_producer import RefusedRecordsError, TransactionalProducer
 
 if TYPE_CHECKING:
@@ -31,6 +35,9 @@ _BATCH_BYTES = (1_000_000, 16_384, 1)
 _KEPT_LEVEL = 1
 # Max attempts for a batch whose refused records can be redirected or shortened.
 _MAX_ATTEMPTS = 10
+# Max times to commit the mark, of one producer after another: one that was open while a broker
+# restarted may never commit, a new one does so at once. The last is for a broker that is slow.
+_PATIENCE_SECONDS = (5.0, 15.0, TIMEOUT_SECONDS)
 
 
 class Target(NamedTuple):
@@ -121,10 +128,10 @@ class PartitionProducer:
         StaleCheckpointError
             When a later batch was written; no record of this batch is written.
         """
-        fenced = False
+        fenced, silences = False, 0
         for _ in range(_MAX_ATTEMPTS):
             try:
-                count = self._attempt(batch, records)
+                count = self._attempt(batch, records, _PATIENCE_SECONDS[silences])
             except ProducerFencedError as error:
                 # Another worker served this partition in between; open a new producer, once.
                 self._producer = None
@@ -136,7 +143,12 @@ class PartitionProducer:
                 fenced = True
             except UnusableProducerError as error:
                 self._producer = None
-                raise DeliveryError(str(error)) from error
+                silences += 1
+                if not isinstance(error, SilentCoordinatorError) or (
+                    silences == len(_PATIENCE_SECONDS)
+                ):
+                    raise DeliveryError(str(error)) from error
+                _log.warning("%s; the batch is repeated with a new producer", error)
             except RefusedRecordsError as error:
                 if not error.usable:
                     self._producer = None
@@ -177,14 +189,14 @@ class PartitionProducer:
             partial(self._claims.check, self._target.owner),
         )
 
-    def _attempt(self, batch: int, records: Iterable[Record]) -> int:
+    def _attempt(self, batch: int, records: Iterable[Record], patience_seconds: float) -> int:
         producer = self._open()
         # Spark repeats only the last batch of a checkpoint.
         if producer.next_batch > batch + 1:
             raise StaleCheckpointError(batch, producer.next_batch - 1)
         if batch < producer.next_batch:
             return 0
-        return producer.write(batch, self._outputs.direct(records))
+        return producer.write(batch, self._outputs.direct(records), patience_seconds)
 
     def _mend(self, records: Iterable[Record], too_large: set[Refused]) -> Iterable[Record]:
         """Return the records in a form that Kafka may accept; `direct` handles avoided topics."""

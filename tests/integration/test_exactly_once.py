@@ -89,6 +89,19 @@ def test_batch_is_written_once_when_repeated_by_the_same_and_by_another_worker(s
     assert sink.written() == [b"a", b"b", b"c"]
 
 
+def test_producer_goes_on_after_a_restart_of_the_broker(tmp_path: Path, topic_prefix: str) -> None:
+    """The client of the first batch waits for the broker's former connection (librdkafka 5511)."""
+    with EmbeddedBroker(tmp_path / "broker") as broker:
+        sink = Sink(broker.bootstrap, topic_prefix)
+        producer = sink.producer()
+        producer.write(0, sink.records("a0"))
+        broker.stop()
+        broker.start()
+        assert producer.write(1, sink.records("a1", "a2")) == 2
+        assert sink.written() == [b"a0", b"a1", b"a2"]
+        assert sink.producer().next_batch() == 2
+
+
 def test_fenced_worker_opens_anew_and_sees_what_the_other_wrote(sink: Sink) -> None:
     first, second = sink.producer(), sink.producer()
     assert first.write(0, sink.records("a")) == 1

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 
-from spark_jobs.sink.transactional_client import UnusableProducerError, send_offsets
+from spark_jobs.sink.transactional_client import SilentCoordinatorError, send_offsets
 
 OFFSETS = [TopicPartition("config", 0, 7)]
 
@@ -44,7 +44,7 @@ def test_call_that_never_returns_makes_the_producer_unusable(
 ) -> None:
     monkeypatch.setattr("spark_jobs.sink.transactional_client._RETURN_SECONDS", 0.01)
     client = StandIn()
-    with pytest.raises(UnusableProducerError, match=r"not committed in 0\.01 s"):
+    with pytest.raises(SilentCoordinatorError, match=r"not committed in 0\.01 s"):
         send_offsets(as_producer(client), OFFSETS, "group", 0.01)
     client.released.set()
 
@@ -55,3 +55,11 @@ def test_error_of_the_client_is_raised() -> None:
     with pytest.raises(KafkaException) as raised:
         send_offsets(as_producer(client), OFFSETS, "group", 30)
     assert raised.value.args[0].code() == KafkaError.PRODUCER_FENCED
+
+
+def test_timeout_of_the_client_is_one_of_its_coordinator() -> None:
+    timed_out = KafkaError._TIMED_OUT  # noqa: SLF001 - the client's public name
+    client = StandIn(KafkaException(KafkaError(timed_out)))
+    client.released.set()
+    with pytest.raises(SilentCoordinatorError, match="not committed in 30 s"):
+        send_offsets(as_producer(client), OFFSETS, "group", 30)
