@@ -23,7 +23,7 @@ from tests.support.java_cache import share_java_classes
 from tests.support.kernel_cache import share_kernels
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 # Compiling a kernel inside the first example takes seconds: no deadline per example.
 settings.register_profile(
@@ -63,10 +63,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     for item in items:
         needs = item.get_closest_marker("kafka") or item.get_closest_marker("spark")
+        if needs is None and {"kafka_bootstrap", "own_broker"} & set(_fixtures_of(item)):
+            raise pytest.UsageError(f"{item.nodeid} uses a broker: mark it as kafka")
         if needs is not None and not any(it in item.path.parents for it in _STACKED):
             raise pytest.UsageError(f"{item.nodeid} is not in the folders of tests with a broker")
     starting_spark = {item.path for item in items if item.get_closest_marker("spark")}
     items.sort(key=lambda item: item.path not in starting_spark)
+
+
+def _fixtures_of(item: pytest.Item) -> Sequence[str]:
+    return item.fixturenames if isinstance(item, pytest.Function) else ()
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from service.asyncapi import make_document
 from tests.rest.running import fresh_settings, running
 from tests.support.kafka import read_committed
@@ -11,6 +13,8 @@ from tests.support.records import RecordChecker
 
 if TYPE_CHECKING:
     from tests.rest.running import Service
+
+pytestmark = pytest.mark.kafka
 
 
 def test_document_describes_this_installation(service: Service) -> None:
