@@ -17,7 +17,7 @@ from correlation.kinds import to_condition
 from correlation.resources.records import Resource
 from correlation.timing.conditions import PAIRS
 from service.api.body import parse_json
-from service.api.problems import problem_of_field
+from service.api.documents import problem_of_field
 from service.api.wording import field_problems
 from service.checks import checked_condition, checked_stream
 from service.documents.models import ConditionDocument, StreamDocument, TemplateDocument
