@@ -70,7 +70,6 @@ class Atom(NamedTuple):
 
 # Distinct atoms, sorted by their points.
 Clause = tuple[Atom, ...]
-TRUE_CLAUSE: Clause = ()
 # A clause that is being built: from the number of a pair (p, q) to 2 · constant - open, so that a
 # smaller number is a tighter bound. If (p, q) has the number n, (q, p) has the number n ^ 1.
 Bounds = dict[int, int]
