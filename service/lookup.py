@@ -352,8 +352,8 @@ def _parse(message: Message, place: Place) -> GivenRecord:
             parsed = orjson.loads(value)
         except orjson.JSONDecodeError as error:
             problem = why_unreadable(value, error)
-    kind, appended_ms = message.timestamp()
-    record_timestamp_us = None if kind == TIMESTAMP_NOT_AVAILABLE else appended_ms * 1000
+    kind, record_timestamp_ms = message.timestamp()
+    record_timestamp_us = None if kind == TIMESTAMP_NOT_AVAILABLE else record_timestamp_ms * 1000
     key = key.encode() if isinstance(key, str) else key
     return GivenRecord(parsed, key, record_timestamp_us, place, "record", value, problem)
 
