@@ -1,4 +1,4 @@
-"""All files named on the architecture page exist."""
+"""All files named on the pages of the architecture and of the kinds exist."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+KINDS = (ROOT / "docs" / "kinds.md").read_text(encoding="utf-8")
 
 
-def test_every_path_of_the_page_exists() -> None:
-    paths = re.findall(r"`([\w/]+(?:\.py|\.toml|/))`", PAGE)
+def test_every_path_of_the_pages_exists() -> None:
+    paths = re.findall(r"`([\w/]+(?:\.py|\.toml|/))`", PAGE + KINDS)
     assert len(paths) > 20
     assert [path for path in paths if not (ROOT / path).exists()] == []
 
