@@ -1,4 +1,4 @@
-"""Conversion of a record's JSON to an event of its stream."""
+"""Conversion of a record's JSON to an event of its stream, or to the reason of its rejection."""
 
 from __future__ import annotations
 
