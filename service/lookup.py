@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _LOOKUPS = 2
 # Lookups that wait for them: each has a thread, which all other requests need as well.
 _WAITING = 6
-# Min timeout of a request to the broker, also when the time limit is nearly reached.
+# Min timeout of a request to the broker, even when the time limit is nearly reached.
 _SHORTEST_SECONDS = 0.1
 _PLACE = re.compile(rb".+-\d{1,9}@\d{1,18}")
 _OFFSET = re.compile(r"\d{1,18}", re.ASCII)

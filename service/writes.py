@@ -1,8 +1,8 @@
 """Writes of single resources: check, write one record, and wait until it is read back.
 
-Writes run one at a time, also those of several instances of the service: read the log to its end,
-check, write, read back. A write is therefore checked against the state that it changes. A rejected
-write is never produced.
+Writes run one at a time, including those of several instances of the service: read the log to its
+end, check, write, read back. A write is therefore checked against the state that it changes. A
+rejected write is never produced.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class ResourceWrites:
     ) -> Written:
         """Create or replace a resource; an unchanged document writes no record.
 
-        A missing topic is created, also for an unchanged document: it may have been deleted.
+        A missing topic is created, even for an unchanged document: it may have been deleted.
 
         Parameters
         ----------

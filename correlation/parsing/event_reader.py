@@ -105,7 +105,7 @@ def _with_tokens(read: EventReader, read_tokens: TokensReader) -> EventReader:
 
 
 def compile_id_reader(mapping: EventMapping) -> IdReader:
-    """Return the function that reads only the id of a record, also of a rejected record.
+    """Return the function that reads only the id of a record, even of a rejected record.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Problem bodies (RFC 9457): the table from errors to HTTP statuses, and the handlers.
 
-Every response of 400 and above is a problem, also the errors that FastAPI and Starlette raise.
+Every response of 400 and above is a problem, including the errors that FastAPI and Starlette raise.
 """
 
 import http

@@ -186,7 +186,7 @@ def validate_condition(
         ),
     ] = _RECORDS,
 ) -> ValidationAnswer:
-    """Check a condition and estimate its cost, also from a sample; nothing is written."""
+    """Check a condition and estimate its cost, if asked from a sample; nothing is written."""
     asked = None
     if sample_from_topic == "true" or body.sample is not None:
         asked = SampleRequest(body.sample, sample_records)
