@@ -18,7 +18,7 @@ WAIT_SECONDS = 625
 MEASURED_SECONDS = 40
 _POLL_SECONDS = 0.2
 # A batch with fewer records contains only heartbeats.
-_LEAST_EVENTS = 100
+_MIN_EVENTS = 100
 _MARK_EVENTS = 4_000
 
 
@@ -71,7 +71,7 @@ def run() -> list[Report]:
         finally:
             job.stop(60)
     durations = [
-        took for number, (took, count) in seen.items() if number > before and count >= _LEAST_EVENTS
+        took for number, (took, count) in seen.items() if number > before and count >= _MIN_EVENTS
     ]
     median, p90, worst = np.quantile(durations, (0.5, 0.9, 1))
     return [

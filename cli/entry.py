@@ -1,4 +1,4 @@
-"""Start of the ``coincide`` command; Ctrl-C ends it without a traceback, also during imports.
+"""Start of the ``coincide`` command; Ctrl-C ends it without a traceback, even during imports.
 
 The modules of the command line take a third of a second to import. During that time an interrupt
 ends the process at once; nothing has been opened or written by then.

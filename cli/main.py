@@ -189,7 +189,7 @@ def job(
 ) -> None:
     """Run the streaming job (Spark) in the foreground; SIGTERM stops it between two batches.
 
-    The options are in effect for this start only, also with an empty checkpoint.
+    The options are in effect for this start only, even with an empty checkpoint.
     """
     from cli.stack.java import find_java
 

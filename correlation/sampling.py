@@ -5,7 +5,7 @@ records that the job would reject, and columns of events, of which `ConditionKin
 more. Nothing is decided by a sample: it describes the records that it contains.
 
 Rates. n events whose times range from the first to the last moment have the rate
-(n - 1) / (last - first), also if other records lie between them. The rate of a stream is that of
+(n - 1) / (last - first), even if other records lie between them. The rate of a stream is that of
 its event times (`latest`), because windows are measured in them. The rate of Kafka's timestamps
 shows how fast the same events arrived; both differ if recorded events were loaded in bulk.
 

@@ -35,11 +35,11 @@ _UNKNOWN = frozenset(
     }
 )
 _TIMED_OUT = KafkaError._TIMED_OUT  # noqa: SLF001 - as above
-# Error codes after the leader of a partition changed, also when a starved broker rejoins.
+# Error codes after the leader of a partition changed, or a starved broker rejoined.
 _LEADER_CHANGED = frozenset(
     {
         KafkaError._NOENT,  # noqa: SLF001 - as above; "No leaders found"
-        KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - as above; also of a consumer that lost the leader
+        KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - as above; and of a consumer that lost the leader
         KafkaError.FENCED_LEADER_EPOCH,
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.NOT_LEADER_FOR_PARTITION,

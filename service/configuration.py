@@ -132,8 +132,6 @@ class Planner:
             When the broker does not answer or refuses to describe a topic.
         """
         draft = _Draft(self.registry, list(wanted), now_us, prune=prune)
-        for kind in KIND_ORDER:
-            draft.read(kind)
         draft.check()
         changes = draft.changes
         remaining = [it.resource for it in changes if it.change != "deleted"]
@@ -145,6 +143,23 @@ class Planner:
                 topics.setdefault(topic, []).append(it)
         draft.raise_problems()
         return Plan(changes, topics)
+
+
+def find_problems(
+    registry: Registry, wanted: Iterable[Wanted], now_us: int, *, prune: bool
+) -> tuple[FieldProblem, ...]:
+    """Find the problems of a configuration that is not written; topics are not checked.
+
+    Parameters
+    ----------
+    registry : Registry
+        The resources in force.
+    wanted, now_us, prune
+        As of `Planner.plan`.
+    """
+    draft = _Draft(registry, list(wanted), now_us, prune=prune)
+    draft.check()
+    return draft.problems
 
 
 class _Draft:
@@ -168,8 +183,9 @@ class _Draft:
         self._deleted = [it for key, it in self._present.items() if key not in self._after]
         for key in self._problems:
             self._after.pop(key, None)
-        # Resources that refer to others with problems: their references to those are not checked.
-        self._partly: list[Wanted] = []
+        # Resources with problems, or that refer to others with problems: their references to those
+        # are not checked.
+        self._partly = [it for it in wanted if it.problems]
         self._remedy = _PRUNED if prune else _ADD
 
     @property
@@ -185,7 +201,22 @@ class _Draft:
             sorted(found, key=lambda it: (KIND_ORDER.index(it.resource.kind), it.resource.name))
         )
 
-    def read(self, kind: ResourceKind) -> None:
+    @property
+    def problems(self) -> tuple[FieldProblem, ...]:
+        """The problems found, in the order of the configuration."""
+        return tuple(
+            replace(problem, resource="/".join(key))
+            for key in self._wanted
+            for problem in self._problems.get(key, ())
+        )
+
+    def check(self) -> None:
+        """Build all resources, and check them against each other."""
+        for kind in KIND_ORDER:
+            self._read(kind)
+        self._check_together()
+
+    def _read(self, kind: ResourceKind) -> None:
         """Build the resources of a kind from their documents; those of earlier kinds are known."""
         checks, unread = self._checks(), self._unread()
         for it in self._of(kind):
@@ -206,10 +237,11 @@ class _Draft:
             if errors.problems:
                 self._add(it, errors.problems)
                 self._after.pop(it.key, None)
+                self._partly.append(it._replace(problems=errors.problems))
             else:
                 self._after[it.key] = self._next(it, document)
 
-    def check(self) -> None:
+    def _check_together(self) -> None:
         """Check streams and conditions against each other, and documents with problems."""
         checks = self._checks()
         conditions = {it.name for it in self._of("condition")}
@@ -222,7 +254,7 @@ class _Draft:
             if it.key in self._after:
                 version = self._after[it.key].version
                 self._run(it, checks.check_condition, it.name, version, it.document)
-        for it in [*self._partly, *(it for it in self._wanted.values() if it.problems)]:
+        for it in self._partly:
             self._add(it, checks.further_problems(it.kind, it.written, it.problems))
 
     def check_topic(self, resource: Resource, survey: TopicSurvey) -> str | None:
@@ -234,18 +266,14 @@ class _Draft:
         return None
 
     def raise_problems(self) -> None:
-        """Raise the problems, in the order of the configuration.
+        """Raise the problems.
 
         Raises
         ------
         InvalidConfigurationError
             When problems were found.
         """
-        found = [
-            replace(problem, resource="/".join(key))
-            for key in self._wanted
-            for problem in self._problems.get(key, ())
-        ]
+        found = self.problems
         if found:
             first = found[0]
             raise InvalidConfigurationError(

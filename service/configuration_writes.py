@@ -93,7 +93,7 @@ class ConfigurationWrites:
         self._transactions.close()
 
     def alone(self, write: Callable[[], _Result], *, dry_run: bool = False) -> _Result:
-        """Run a write that is checked against every earlier write, also of other instances.
+        """Run a write that is checked against every earlier write, of any instance.
 
         The write holds the turn, and every record has been read. It is repeated if another instance
         has begun to write meanwhile.
@@ -137,7 +137,7 @@ class ConfigurationWrites:
     ) -> WrittenConfiguration:
         """Register all resources of a configuration, or none of them.
 
-        Missing topics are created first, also for unchanged resources that the caller may write.
+        Missing topics are created first, even for unchanged resources that the caller may write.
 
         Parameters
         ----------

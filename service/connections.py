@@ -23,7 +23,7 @@ class ImpatientProtocol(H11Protocol):
 
     uvicorn limits the time between two requests only: a client that sends or reads a byte a minute
     would keep its connection for ever. Its limit of connections refuses requests on all of them,
-    also on those that are within the limit.
+    including those that are within the limit.
 
     One address has at most half of the connections, so that it cannot keep all others out.
 

@@ -74,9 +74,9 @@ class JobCollector(Collector):
         yield _sample("config_records_unreadable", len(plane.registry.unreadable()))
         yield _sample("alarm_readers", len(plane.alarms.readers))
         yield _sample("job_up", int(plane.job_is_up()))
-        for stream, mark in plane.metrics.watermarks().items():
-            if mark is not None:
-                yield _sample("watermark_timestamp_seconds", mark / 1e6, stream=stream)
+        for stream, watermark in plane.metrics.watermarks().items():
+            if watermark is not None:
+                yield _sample("watermark_timestamp_seconds", watermark / 1e6, stream=stream)
         for declared in plane.registry.streams().values():
             yield from _contract_gauges(declared, plane.metrics.contract(declared))
         registered = plane.registry.resources("condition"), plane.registry.resources("stream")

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _LOOKUPS = 2
 # Lookups that wait for them: each has a thread, which all other requests need as well.
 _WAITING = 6
-# Min timeout of a request to the broker, also when the time limit is nearly reached.
+# Min timeout of a request to the broker, even when the time limit is nearly reached.
 _SHORTEST_SECONDS = 0.1
 _PLACE = re.compile(rb".+-\d{1,9}@\d{1,18}")
 _OFFSET = re.compile(r"\d{1,18}", re.ASCII)
@@ -352,8 +352,8 @@ def _parse(message: Message, place: Place) -> GivenRecord:
             parsed = orjson.loads(value)
         except orjson.JSONDecodeError as error:
             problem = why_unreadable(value, error)
-    kind, appended_ms = message.timestamp()
-    record_timestamp_us = None if kind == TIMESTAMP_NOT_AVAILABLE else appended_ms * 1000
+    kind, record_timestamp_ms = message.timestamp()
+    record_timestamp_us = None if kind == TIMESTAMP_NOT_AVAILABLE else record_timestamp_ms * 1000
     key = key.encode() if isinstance(key, str) else key
     return GivenRecord(parsed, key, record_timestamp_us, place, "record", value, problem)
 

@@ -254,20 +254,20 @@ class MetricsView:
 
     def watermarks(self) -> dict[str, int | None]:
         """Return the watermark of each stream in µs: min over slots; None if one is unknown."""
-        marks: dict[str, list[int | None]] = defaultdict(list)
+        watermarks: dict[str, list[int | None]] = defaultdict(list)
         for slot in self._living():
             for stream, found in slot.watermarks.items():
-                marks[stream].append(found.watermark)
-        return {stream: _earliest(found) for stream, found in sorted(marks.items())}
+                watermarks[stream].append(found.watermark)
+        return {stream: _earliest(found) for stream, found in sorted(watermarks.items())}
 
-    def partition_marks(self, stream: str) -> dict[str, int | None]:
+    def partition_watermarks(self, stream: str) -> dict[str, int | None]:
         """Return the watermark of each Kafka partition of a stream in µs: min over slots."""
-        marks: dict[str, list[int | None]] = defaultdict(list)
+        watermarks: dict[str, list[int | None]] = defaultdict(list)
         for slot in self._living():
             if stream in slot.watermarks:
-                for partition, mark in slot.watermarks[stream].partitions.items():
-                    marks[partition].append(mark)
-        return {partition: _earliest(found) for partition, found in sorted(marks.items())}
+                for partition, watermark in slot.watermarks[stream].partitions.items():
+                    watermarks[partition].append(watermark)
+        return {partition: _earliest(found) for partition, found in sorted(watermarks.items())}
 
     def refused_heartbeats(self, stream: str) -> int:
         """Return the number of a stream's refused heartbeats; every slot reads all of them."""
@@ -370,6 +370,6 @@ def _bound(bucket: tuple[str, int]) -> float:
     return float(bucket[0])
 
 
-def _earliest(marks: list[int | None]) -> int | None:
-    known = [mark for mark in marks if mark is not None]
-    return min(known) if len(known) == len(marks) and known else None
+def _earliest(watermarks: list[int | None]) -> int | None:
+    known = [it for it in watermarks if it is not None]
+    return min(known) if len(known) == len(watermarks) and known else None

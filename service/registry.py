@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from correlation.kinds import to_condition
 from correlation.resources.job_slots import JOB, SLOTS
-from correlation.resources.records import Resource, ResourceKind, resource_key
+from correlation.resources.records import (
+    Resource,
+    ResourceKind,
+    resource_key,
+    stream_to_document,
+    template_to_document,
+)
 from service.checks import ResourceChecks
 from service.documents.capacity import buffer_horizons_us
 from service.documents.configuration import KIND_ORDER
@@ -145,17 +151,36 @@ class Registry:
                 found[name] = max(found[name], horizons[name])
         return found
 
-    def check_stream(self, stream: Stream) -> None:
-        """Check a changed stream; see `ResourceChecks.check_stream`."""
-        self.checks().check_stream(stream)
+    def check_document(
+        self, kind: ResourceKind, name: str, version: int, document: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Check a stream, condition or template and return its stored form.
+
+        Parameters
+        ----------
+        kind, name, version
+            Kind, name and version of the resource.
+        document : dict
+            The document, with durations in µs and all defaults.
+
+        Raises
+        ------
+        InvalidFieldError, InvalidDocumentError, DependedUponError
+            When it is not valid, or conditions in force cannot be evaluated with it.
+        """
+        if kind == "template":
+            return template_to_document(Resource(kind, name, version, 0, document).to_template())
+        checks = self.checks()
+        if kind == "condition":
+            checks.check_condition(name, version, document)
+            return document
+        stream = checks.read_stream(name, document)
+        checks.check_stream(stream)
+        return stream_to_document(stream)
 
     def check_unused(self, stream: str, detail: str) -> None:
         """Check that no condition reads the stream; see `ResourceChecks.check_unused`."""
         self.checks().check_unused(stream, detail)
-
-    def read_stream(self, name: str, document: dict[str, Any]) -> Stream:
-        """Build a stream with the templates that it names; see `ResourceChecks.read_stream`."""
-        return self.checks().read_stream(name, document)
 
     def template_users(self, template: str) -> dict[str, int]:
         """Return the streams that use a template, each with the version that it uses."""

@@ -219,8 +219,8 @@ def _read_given(name: str, records: Iterable[object]) -> Iterator[SampleRecord]:
 
 def _parse(message: Message) -> SampleRecord:
     """Return a record of a topic, with its problem if it is not JSON."""
-    kind, appended_ms = message.timestamp()
-    stamp_us = None if kind == TIMESTAMP_NOT_AVAILABLE else appended_ms * 1000
+    kind, record_timestamp_ms = message.timestamp()
+    stamp_us = None if kind == TIMESTAMP_NOT_AVAILABLE else record_timestamp_ms * 1000
     key, place = as_bytes(message.key()), (message.partition() or 0, message.offset() or 0)
     text = as_bytes(message.value())
     if text is None:

@@ -59,7 +59,7 @@ class Settings(ClientSettings):
         default=10.0,
         gt=0,
         le=300,
-        description="Max time to wait for a response of the broker, also at the start.",
+        description="Max time to wait for a response of the broker, including the start.",
     )
     start_timeout_seconds: float = Field(
         default=120.0,
@@ -252,6 +252,6 @@ class Settings(ClientSettings):
     @classmethod
     def _output_topics_are_patterns(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for pattern in value:
-            # The asterisk matches any suffix, also an empty one.
+            # The asterisk matches any suffix, including an empty one.
             check_topic(pattern.removesuffix("*") + "x" * pattern.endswith("*"), "output_topics")
         return value

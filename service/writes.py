@@ -1,8 +1,8 @@
 """Writes of single resources: check, write one record, and wait until it is read back.
 
-Writes run one at a time, also those of several instances of the service: read the log to its end,
-check, write, read back. A write is therefore checked against the state that it changes. A rejected
-write is never produced.
+Writes run one at a time, including those of several instances of the service: read the log to its
+end, check, write, read back. A write is therefore checked against the state that it changes. A
+rejected write is never produced.
 """
 
 from __future__ import annotations
@@ -14,12 +14,7 @@ import orjson
 
 from correlation.newest_records import deletion_headers
 from correlation.resources.job_slots import JOB, SLOTS, read_slots
-from correlation.resources.records import (
-    Resource,
-    ResourceKind,
-    stream_to_document,
-    template_to_document,
-)
+from correlation.resources.records import Resource, ResourceKind
 from service.access.callers import ANYBODY, Caller
 from service.audit import Effect, effect_of
 from service.documents.unchanged import is_unchanged
@@ -114,7 +109,7 @@ class ResourceWrites:
     ) -> Written:
         """Create or replace a resource; an unchanged document writes no record.
 
-        A missing topic is created, also for an unchanged document: it may have been deleted.
+        A missing topic is created, even for an unchanged document: it may have been deleted.
 
         Parameters
         ----------
@@ -243,20 +238,12 @@ class ResourceWrites:
         self, kind: ResourceKind, name: str, version: int, document: Document
     ) -> tuple[Document, str | None]:
         """Check a document; return its stored form and the topic to create for it."""
+        if kind == JOB:
+            return {SLOTS: read_slots(document)}, None
         missing = None
         errors = DocumentErrors()
         with errors:
-            if kind == "template":
-                found = Resource(kind, name, version, 0, document).to_template()
-                document = template_to_document(found)
-            elif kind == "condition":
-                self._registry.check_condition(name, version, document)
-            elif kind == JOB:
-                return {SLOTS: read_slots(document)}, None
-            else:
-                stream = self._registry.read_stream(name, document)
-                self._registry.check_stream(stream)
-                document = stream_to_document(stream)
+            document = self._registry.check_document(kind, name, version, document)
         with errors:
             missing = self._topic_rules.check(kind, document.get(TOPIC_FIELDS[kind]))
         errors.raise_all()

@@ -31,13 +31,13 @@ from kafka_client.rights import no_right
 from kafka_client.secrets import HidingFormatter
 from kafka_client.settings import describe as describe_settings
 from kafka_client.settings import user_of
+from kafka_client.topic_offsets import KafkaOffsets
 from spark_jobs.driver.checkpoint import Checkpoint
 from spark_jobs.driver.claim import Claim
 from spark_jobs.driver.config_topic import ConfigTopic
 from spark_jobs.driver.config_watch import ConfigWatch
 from spark_jobs.driver.event_topics import check_topics
 from spark_jobs.driver.layout import is_outdated, new_id, open_layout
-from spark_jobs.driver.offsets import KafkaOffsets
 from spark_jobs.driver.parts import Parts
 from spark_jobs.driver.planning import prepare_layout, read_state, replace_query
 from spark_jobs.driver.rebuild import Plan, find_ranges

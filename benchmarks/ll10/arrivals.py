@@ -62,17 +62,17 @@ class Workload:
     @property
     def fill_from_us(self) -> int:
         """Stream time of the first arrivals that may be needed at time 0, microseconds."""
-        least, greatest = self.reach
-        return -(max(-least, greatest) + 2 * self.delay_us)
+        min_s, max_s = self.reach
+        return -(max(-min_s, max_s) + 2 * self.delay_us)
 
     def keep_values(self, now_us: int) -> tuple[int, int]:
         """Return the keep values of A and of B at a stream time.
 
         As in LL10 Algorithm 2, line 8: future events have a latest time of at least now - D.
         """
-        least, greatest = self.reach
+        min_s, max_s = self.reach
         mark = now_us - self.delay_us
-        return mark - greatest, mark + least
+        return mark - max_s, mark + min_s
 
 
 class Arrivals(NamedTuple):

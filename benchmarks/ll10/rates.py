@@ -32,7 +32,7 @@ RATE_OF_KEY = 1_600
 DEADLINE_MS, THRESHOLD = 500, "0.8"
 INTERVAL_US = 250_000
 # Min measured stream: four blocks and an interval.
-LEAST_EVENTS, LEAST_US = 4_000, INTERVAL_US
+MIN_EVENTS, MIN_US = 4_000, INTERVAL_US
 ALL_SERIES = (*SERIES, Series("lazy_lookup", interval_us=INTERVAL_US))
 
 
@@ -55,9 +55,9 @@ def measure_rates(*, quick: bool) -> list[RatePoint]:
     """Run all series at all rates."""
     points = []
     for rate in (12, 400, 16_000) if quick else (*PAPER_RATES, *BEYOND_RATES):
-        events = max(LEAST_EVENTS, rate * LEAST_US // 1_000_000)
+        events = max(MIN_EVENTS, rate * MIN_US // 1_000_000)
         # Below 16,000 events/s a run has at least a second, since shorter runs are noise.
-        events = max(events, min(5 * rate, 2 * LEAST_EVENTS))
+        events = max(events, min(5 * rate, 2 * MIN_EVENTS))
         if quick:
             events //= 4
         workload = Workload(
@@ -71,7 +71,7 @@ def measure_costs(*, quick: bool) -> list[RatePoint]:
     """Run all series with one key at 1,600 and 16,000 events a second."""
     points = []
     for rate in (1_600,) if quick else (1_600, 16_000):
-        workload = Workload(rate, LEAST_EVENTS, mutual(DEADLINE_MS, THRESHOLD))
+        workload = Workload(rate, MIN_EVENTS, mutual(DEADLINE_MS, THRESHOLD))
         points.append(RatePoint(workload, measure(workload, SERIES, 1 if quick else 3)))
     return points
 

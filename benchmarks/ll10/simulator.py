@@ -248,17 +248,17 @@ def _meet_block(
 ) -> list[tuple[Side, Side, Pairs]]:
     """Correlate new A with all B, and new B with the A of earlier blocks."""
     a, b = fresh
-    least, greatest = workload.reach
+    min_s, max_s = workload.reach
     window, mirrored = workload.window, workload.window.mirrored()
     met = []
     if a is not None:
         targets = [*(segment for _, segment in buffers[1].segments), *([] if b is None else [b])]
-        met += [(a, target, window) for target in targets if _may_meet(a, target, least, greatest)]
+        met += [(a, target, window) for target in targets if _may_meet(a, target, min_s, max_s)]
     if b is not None:
         met += [
             (b, target, mirrored)
             for _, target in buffers[0].segments
-            if _may_meet(target, b, least, greatest)
+            if _may_meet(target, b, min_s, max_s)
         ]
     found = []
     for base, target, condition in met:
@@ -274,9 +274,9 @@ def _meet_block(
     return found
 
 
-def _may_meet(a: Segment, b: Segment, least: int, greatest: int) -> bool:
+def _may_meet(a: Segment, b: Segment, min_s: int, max_s: int) -> bool:
     """Return whether any max_B - max_A is in the range where a pair can be satisfied."""
-    return b.max_latest - a.min_latest >= least and b.min_latest - a.max_latest <= greatest
+    return b.max_latest - a.min_latest >= min_s and b.min_latest - a.max_latest <= max_s
 
 
 @njit(cache=True)

@@ -110,8 +110,8 @@ class Join:
     @property
     def kept_us(self) -> int:
         """Stream time for which an event is kept, the mean of both streams."""
-        least, greatest = stream_reach(self._window, *self._streams.values())
-        return DELAY_US + (greatest - least) // 2
+        min_s, max_s = stream_reach(self._window, *self._streams.values())
+        return DELAY_US + (max_s - min_s) // 2
 
     def learn(self) -> float:
         """Compute the s-windows of all templates; return the processor time."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MIN_UNCERTAINTY_US, MAX_UNCERTAINTY_US = 200_000, 1_000_000
-LEAST_BUCKETS, MOST_BUCKETS = 2, 10
+MIN_BUCKETS, MAX_BUCKETS = 2, 10
 DELAY_US = 100_000
 RATE = 100
 # Example 5, and the query of section 3.
@@ -49,7 +49,7 @@ def draw_templates(count: int, rng: np.random.Generator) -> list[Histogram]:
 
 
 def _draw_template(rng: np.random.Generator) -> Histogram:
-    buckets = int(rng.integers(LEAST_BUCKETS, MOST_BUCKETS + 1))
+    buckets = int(rng.integers(MIN_BUCKETS, MAX_BUCKETS + 1))
     length = int(rng.integers(MIN_UNCERTAINTY_US, MAX_UNCERTAINTY_US + 1))
     inner = np.sort(rng.choice(np.arange(1, length), buckets - 1, replace=False))
     edges = [-length, *(inner - length).tolist(), 0]

@@ -21,7 +21,7 @@ _INCHES = (11, 6.5)
 _NARROWEST = 0.003
 _CHARACTERS = 190
 # Min number of characters of a label.
-_LEAST_ROOM = 3
+_MIN_ROOM = 3
 _MAX_DEPTH = 16
 _COLOURS = (
     "#56b4e9",
@@ -82,7 +82,7 @@ def _draw(axis: Axes, stacks: Mapping[Stack, int], left: float, total: int, dept
         axis.barh(depth, width, 0.92, left, align="edge", color=colour)
         name = frame.split(" (", 1)[0].rsplit(".", 1)[-1]
         room = int(width * _CHARACTERS)
-        if room >= _LEAST_ROOM:
+        if room >= _MIN_ROOM:
             text = name if len(name) <= room else f"{name[: room - 1]}…"
             axis.text(left + width / 2, depth + 0.46, text, ha="center", va="center", fontsize=6)
         _draw(axis, found, left, total, depth + 1)

@@ -47,6 +47,7 @@ from benchmarks.swoop.window import (
 from correlation.topk.join.join import Pairs, TopKJoin
 from correlation.topk.join.state import Block
 from correlation.topk.similarities import Key, Similarity
+from tests.support.topk_joins import stock_of
 
 
 class Scase(Operator):
@@ -87,7 +88,7 @@ class Scase(Operator):
         """Take the skyband from `TopKJoin`, which builds it in bulk."""
         join = TopKJoin(self.k, self.window_us, self.similarity)
         join.rebuild(take_sets(self.stream, 0, count))
-        pairs = join.list_stock()
+        pairs = stock_of(join)
         self._n, self.next = len(pairs.key), count
         self._reserve(self._n + count)
         self._stock.key[: self._n] = pairs.key

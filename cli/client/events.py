@@ -15,7 +15,7 @@ from cli.errors import BrokerError, UsageError
 from correlation.engine.heartbeats import CLOSED, Heartbeat, heartbeat_to_record
 from kafka_client.consumers import open_consumer
 from kafka_client.rights import with_right
-from spark_jobs.driver.offsets import KafkaOffsets
+from kafka_client.topic_offsets import KafkaOffsets
 
 if TYPE_CHECKING:
     from cli.settings import Settings

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from kafka_client.partition_offsets import Place
-    from spark_jobs.driver.offsets import KafkaOffsets
+    from kafka_client.topic_offsets import KafkaOffsets
 
 
 def record_spans(offsets: KafkaOffsets, places: Collection[Place]) -> dict[Place, OffsetRange]:

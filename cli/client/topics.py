@@ -59,7 +59,7 @@ def connected(
     Raises
     ------
     BrokerError
-        The broker does not answer, also to a request inside the `with` block.
+        The broker does not answer, including a request inside the `with` block.
     UsageError
         The Kafka properties of the settings are not valid.
     """

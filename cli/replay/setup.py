@@ -17,7 +17,7 @@ from correlation.kinds import to_condition
 from correlation.resources.records import Resource
 from correlation.timing.conditions import PAIRS
 from service.api.body import parse_json
-from service.api.problems import problem_of_field
+from service.api.documents import problem_of_field
 from service.api.wording import field_problems
 from service.checks import checked_condition, checked_stream
 from service.documents.models import ConditionDocument, StreamDocument, TemplateDocument
@@ -193,7 +193,7 @@ def _read_condition(resource: ResourceFile, streams: Mapping[str, Stream]) -> Re
         raise _refusal(resource, _problems(error, resource)) from error
     except ServiceError as error:
         raise _refusal(resource, error.problems, error.detail) from error
-    # Every line of the output file is one alarm, also for conditions with factored output. A limit
+    # Every line of the output file is one alarm, even for conditions with factored output. A limit
     # of pairs does not apply: the blocks are not those of the job.
     changes = {"output": PAIRS} | ({"max_pairs": None} if "max_pairs" in document else {})
     return Resource("condition", resource.name, 1, 0, document | changes)

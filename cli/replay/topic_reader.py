@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from correlation.resources.streams import Stream
     from kafka_client.clients import UserConsumer
     from kafka_client.settings import Properties
-    from spark_jobs.driver.offsets import KafkaOffsets
+    from kafka_client.topic_offsets import KafkaOffsets
 
 _MAX_ROWS = 16_384
 # Every open partition holds a chunk or two.

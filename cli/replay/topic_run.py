@@ -11,7 +11,7 @@ from cli.progress_bar import make_progress
 from cli.replay.run import run_inputs
 from cli.replay.setup import read_topic_setup
 from cli.replay.topic_reader import TopicReader
-from spark_jobs.driver.offsets import KafkaOffsets
+from kafka_client.topic_offsets import KafkaOffsets
 
 if TYPE_CHECKING:
     from rich.console import Console

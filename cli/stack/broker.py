@@ -56,7 +56,7 @@ transaction.state.log.min.isr=1
 transaction.state.log.num.partitions=4
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
-# A node that sends no heartbeat for this time, also for want of a free core, loses its partitions.
+# A node that sends no heartbeat for this time, even for want of a free core, loses its partitions.
 # After a crash it waits as long, until its former self counts as gone.
 broker.heartbeat.interval.ms=500
 broker.session.timeout.ms=9000

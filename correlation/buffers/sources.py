@@ -98,7 +98,7 @@ def cut_sources(sources: Sources, keep: int, forgotten_below: int) -> Sources:
     """Return the sources after events below a keep value were dropped, with few ranges.
 
     Ranges that were cut with the same keep value become one range if no offset is between them. If
-    the keep value is at least `forgotten_below`, also if there are: the events between them were
+    the keep value is at least `forgotten_below`, even if there are: the events between them were
     dropped, so their `latest` is smaller.
 
     Parameters

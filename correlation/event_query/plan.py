@@ -103,12 +103,8 @@ def plan_query(condition: EventQueryCondition, streams: Mapping[str, Stream]) ->
 def _latency_us(relevance: Relevance, streams: Mapping[str, Stream]) -> int:
     """Return the time from the time of a result until it is final, in µs."""
     waits = [
-        _delay_us(streams[name]) - int(by)
+        streams[name].watermark_delay_us - int(by)
         for name, by in relevance.progress.leads.items()
         if math.isfinite(by)
     ]
     return max(waits, default=0)
-
-
-def _delay_us(stream: Stream) -> int:
-    return stream.max_delay_us + (stream.max_skew_us if stream.clock == "live" else 0)

@@ -1,7 +1,7 @@
 """Intake of the records of a stream with attributes, and with a filter over them.
 
 A stream's `where` chooses the records that are its events. Records that do not match are not
-rejected, also if they lack other fields of an event: several streams may read one topic. So the
+rejected, even if they lack other fields of an event: several streams may read one topic. So the
 filter is evaluated before a problem of a record is reported, over the columns of all records.
 
 A record whose value does not fit the type of an attribute is rejected, unless the other attributes

@@ -1,4 +1,4 @@
-"""Conversion of a record's JSON to an event of its stream."""
+"""Conversion of a record's JSON to an event of its stream, or to the reason of its rejection."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _with_tokens(read: EventReader, read_tokens: TokensReader) -> EventReader:
 
 
 def compile_id_reader(mapping: EventMapping) -> IdReader:
-    """Return the function that reads only the id of a record, also of a rejected record.
+    """Return the function that reads only the id of a record, even of a rejected record.
 
     Parameters
     ----------

@@ -1,7 +1,10 @@
 """Conversion of records to columns of events, for the job and for files.
 
 The packages above parse the JSON, provide the positions of the records, and write rejected records
-to the dead-letter topic.
+to the dead-letter topic. `event_reader` reads a single record, `column_reader` the regular records
+of a batch in columns, with the same outcome. `attribute_intake` adds attributes and the filter of
+the stream, `token_reader` the tokens. A rejected record has a reason (`correlation.reasons`) and a
+sentence.
 """
 
 from __future__ import annotations

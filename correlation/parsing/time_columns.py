@@ -2,8 +2,8 @@
 
 Each reader has the name of the reader of single records whose values it computes. A record is
 *regular* if its times are integers, or strings that are read by the same reader as single ones. All
-other records, also those in another form than the first record, are left to the reader of single
-records.
+other records, including those in another form than the first record, are left to the reader of
+single records.
 """
 
 from __future__ import annotations

@@ -260,7 +260,7 @@ def attributes_from_document(document: object) -> tuple[Attribute, ...]:
         with errors:
             found.append(_read_attribute(name, declared))
     with errors:
-        # Also if some are not valid, so that all problems are reported.
+        # Even if some are not valid, so that all problems are reported.
         check_attributes([*document])
     errors.raise_all()
     return tuple(found)

@@ -5,7 +5,7 @@ Problem. Choose the events of a stream by the values of their declared attribute
 Definitions. A *constant* is a string, boolean or number. A *requirement* refers to one attribute.
 It is a constant (equal), a list of constants (any of them), or an object with `min` and `max`
 (inclusive) and `not` (a constant or a list: none of them). A filter matches an event if all of its
-requirements do. A missing attribute matches no requirement, also not `not`.
+requirements do. A missing attribute does not match any requirement, including `not`.
 
 Strings are ordered by code point. Integers are compared exactly. Numbers are compared as float64,
 which is how attributes of type number are buffered; constants are rounded in the same way.

@@ -73,3 +73,19 @@ class Partitioning:
                 f"one of the {cells} cells, which are distributed over the slots"
             )
         return {"by": by, "groups": groups, "cells": cells, "copies": groups, "why": why}
+
+
+def check_meeting(a: Partitioning, b: Partitioning) -> None:
+    """Check that the events of the two streams of a condition meet.
+
+    Raises
+    ------
+    InvalidFieldError
+        The streams are partitioned differently.
+    """
+    if a != b:
+        raise InvalidFieldError(
+            "b",
+            f"is partitioned by {b}, but a by {a}: their events do not meet",
+            "register both streams with the same partitioning",
+        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from correlation.errors import FieldErrors, InvalidFieldError
+from correlation.resources.attributes import Attribute
 from correlation.resources.filters import Filter, read_filter
 
 _SHOWN = 40
@@ -44,5 +45,32 @@ def read_role_filters(document: object, roles: Sequence[str], field: str) -> dic
         else:
             unknown = f"{field}.{str(role)[:_SHOWN]}"
             errors.refuse(unknown, "is unknown", f"name {listed}", when=True)
+    errors.raise_all()
+    return found
+
+
+def bind_role_filters(
+    filters: Mapping[str, tuple[Filter | None, Sequence[Attribute]]], field: str
+) -> dict[str, Filter]:
+    """Return the filters for the attributes that the streams of the roles declare.
+
+    Parameters
+    ----------
+    filters : mapping of role to (Filter or None, sequence of Attribute)
+        Filter of each role, and the attributes of its stream.
+    field : str
+        Name of the field, for errors.
+
+    Raises
+    ------
+    InvalidFieldError
+        A filter does not fit the attributes; names every such field.
+    """
+    errors = FieldErrors()
+    found = {}
+    for role, (wanted, attributes) in filters.items():
+        with errors:
+            if wanted is not None:
+                found[role] = wanted.bind(attributes, f"{field}.{role}")
     errors.raise_all()
     return found

@@ -115,6 +115,14 @@ class Stream:
         return self.histograms or bool(self.templates)
 
     @property
+    def watermark_delay_us(self) -> int:
+        """Max time after an event until its watermark passes it: of a live stream, with the skew.
+
+        The heartbeats of a silent live stream advance its watermark, minus the skew.
+        """
+        return self.max_delay_us + (self.max_skew_us if self.clock == "live" else 0)
+
+    @property
     def joined_by(self) -> list[object]:
         """The partitioning, and whether the events last, in the form stored in the state."""
         lasting = ["lasting"] if self.lasts else []

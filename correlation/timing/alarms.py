@@ -1,4 +1,10 @@
-"""Alarms: records of the pairs of a timing condition, and of its events of A without a B."""
+"""Alarms: records of the pairs of a timing condition, and of its events of A without a B.
+
+`alarm_format` names the fields, `alarm_events` writes the JSON of the two events, `alarm_parts` the
+JSON around them, and `alarm_writing` joins both: as columns for many pairs, from lists for a few.
+The records leave the operator as columns (`correlation.record_columns`), of which
+`spark_jobs.worker.envelope` makes rows and `spark_jobs.sink.transactions` records in Kafka.
+"""
 
 from __future__ import annotations
 

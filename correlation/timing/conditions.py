@@ -12,8 +12,9 @@ from correlation.errors import FieldErrors, InvalidFieldError
 from correlation.limits import BLOCK_SIZE_LIMIT, DURATION_LIMIT_US, PAIRS_LIMIT
 from correlation.resources.checks import check_duration, check_name, check_topic
 from correlation.resources.durations import format_duration
+from correlation.resources.partitioning import check_meeting
 from correlation.resources.records import require
-from correlation.resources.role_filters import read_role_filters
+from correlation.resources.role_filters import bind_role_filters, read_role_filters
 from correlation.resources.thresholds import read_threshold
 from correlation.timing.intervals.algorithms import ALGORITHMS
 from correlation.timing.intervals.choosing import AUTO
@@ -22,7 +23,6 @@ from correlation.timing.intervals.window import TimingWindow
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from correlation.resources.filters import Filter
     from correlation.resources.streams import Stream
 
 ALGORITHM_CHOICES = (AUTO, *ALGORITHMS)
@@ -101,15 +101,9 @@ class TimingCondition:
         InvalidFieldError
             A filter does not fit the attributes; names every such field.
         """
-        errors = FieldErrors()
-        found = {}
-        for role, stream in zip(ROLES, (self.a, self.b), strict=True):
-            wanted: Filter | None = getattr(self.where, role)
-            with errors:
-                if wanted is not None:
-                    found[role] = wanted.bind(streams[stream].attributes, f"where.{role}")
-        errors.raise_all()
-        return Where(**found)
+        a, b = streams[self.a].attributes, streams[self.b].attributes
+        bound = bind_role_filters({"a": (self.where.a, a), "b": (self.where.b, b)}, "where")
+        return Where(**bound)
 
 
 def build_condition(
@@ -292,12 +286,8 @@ def check_streams(condition: TimingCondition, streams: Mapping[str, Stream]) -> 
             "use a stream of instants, or an event query",
             when=streams[name].lasts,
         )
-    errors.refuse(
-        "b",
-        f"is partitioned by {b}, but a by {a}: their events do not meet",
-        "register both streams with the same partitioning",
-        when=a != b,
-    )
+    with errors:
+        check_meeting(a, b)
     errors.refuse(
         "emit",
         f"{condition.emit} requires that every B of an A is in one slot, but {condition.a} is "

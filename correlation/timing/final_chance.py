@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from correlation.timing.chance import spread_lengths
+from correlation.timing.chance import SECONDS_PER_HOUR, spread_lengths
 from correlation.timing.conditions import UNMATCHED
 from correlation.timing.histograms.chance import measure_widths
 from correlation.timing.intervals.satisfaction import s_window
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from correlation.condition_kind import Load
     from correlation.resources.streams import Stream
     from correlation.timing.conditions import TimingCondition
-
-_SECONDS_PER_HOUR = 3600.0
 
 
 def count_final_alarms(
@@ -64,7 +62,7 @@ def count_final_alarms(
     expected = load.rates[condition.b] * widths.mean(axis=1) / 1e6 / keys
     alone = float(np.exp(-expected).mean())
     part = alone if condition.emit == UNMATCHED else 1.0 - alone
-    return load.rates[condition.a] * part * _SECONDS_PER_HOUR
+    return load.rates[condition.a] * part * SECONDS_PER_HOUR
 
 
 def _measure(condition: TimingCondition, a: Stream, b: Stream) -> NDArray[np.float64] | None:

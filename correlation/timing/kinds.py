@@ -112,7 +112,7 @@ _METRICS = {
     "pairs_total": "Pairs found, by method of decision.",
     "probe_region_events_total": "Events found in a probe region.",
     "lookup_hits_total": "Events in probe regions decided by the look-up tables.",
-    "pair_evaluations_total": "Events in probe regions decided by computing a probability.",
+    "pair_evaluations_total": "Events in probe regions decided one by one.",
     "searches_total": "Searches of a block's events in a segment, by algorithm.",
     "limited_blocks_total": "Blocks with more pairs than max_pairs.",
     "factored_records_total": "Factored records written: tables of targets and base events.",

@@ -28,7 +28,7 @@ _WHY = {
     "computed until one B satisfies the condition",
 }
 # Evaluation of streams that declare templates or histograms.
-_WHY_SHAPED = (
+_WHY_HISTOGRAMS = (
     "a stream declares templates or histograms: the s-windows of two templates decide their pairs. "
     "They are computed once, step by step from the registration on. Until then, and for events "
     "with their own histogram, the supports decide as many pairs as possible (the regions below), "
@@ -80,9 +80,7 @@ def derive_costs(
     if condition.emit != PAIRS:
         # Events of B are kept until every A that may need them is final.
         horizon_b = max(max(a.max_delay_us, max_s + b.max_delay_us) - min_s, 0)
-        # The heartbeats of a silent live stream advance its watermark, minus the skew.
-        skew = b.max_skew_us if b.clock == "live" else 0
-        latency = max(a.max_delay_us, max_s + b.max_delay_us + skew)
+        latency = max(a.max_delay_us, max_s + b.watermark_delay_us)
     horizons = {condition.a: horizon_a, condition.b: horizon_b}
     if condition.a == condition.b:
         horizons = {condition.a: max(horizon_a, horizon_b)}
@@ -214,7 +212,7 @@ def _describe_search(
     if has_histograms:
         asked = condition.algorithm if condition.emit == PAIRS else condition.emit
         computed = asked in {"simple", "ssort"}
-        return {"algorithm": asked, "why": _WHY_COMPUTED if computed else _WHY_SHAPED}
+        return {"algorithm": asked, "why": _WHY_COMPUTED if computed else _WHY_HISTOGRAMS}
     if condition.emit == PAIRS:
         choice = choose_algorithm(condition.algorithm, condition.window, lengths[:2], lengths[2:])
         return {"algorithm": choice.algorithm, "why": choice.why}

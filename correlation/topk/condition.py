@@ -13,8 +13,9 @@ from correlation.errors import FieldErrors, InvalidFieldError
 from correlation.limits import DURATION_LIMIT_US
 from correlation.resources.checks import check_duration, check_name, check_topic
 from correlation.resources.decimals import read_decimal
+from correlation.resources.partitioning import check_meeting
 from correlation.resources.records import require
-from correlation.resources.role_filters import read_role_filters
+from correlation.resources.role_filters import bind_role_filters, read_role_filters
 from correlation.resources.streams import Stream
 from correlation.topk.change_format import KIND
 from correlation.topk.similarities import (
@@ -27,7 +28,8 @@ from correlation.topk.similarities import (
 # Maximum length of a list: about 3 MB as a record.
 LIST_LIMIT = 10_000
 EVERY, BATCH = REPORT_CHOICES = ("every", "batch")
-SHORTEST, NEWEST = SEARCH_CHOICES = ("shortest", "newest")
+SHORTEST = "shortest"
+SEARCH_CHOICES = (SHORTEST, "newest")
 ROLES = ("a", "b")
 
 
@@ -249,12 +251,8 @@ def check_streams(condition: TopKCondition, streams: Mapping[str, Stream]) -> No
             when=not stream.lasts and stream.max_uncertainty_us > 0,
         )
     a, b = streams[condition.a].partitioning, streams[condition.b].partitioning
-    errors.refuse(
-        "b",
-        f"is partitioned by {b}, but a by {a}: their events do not meet",
-        "register both streams with the same partitioning",
-        when=a != b,
-    )
+    with errors:
+        check_meeting(a, b)
     errors.refuse(
         "per_key",
         f"is true, but {condition.a} is partitioned by {a}",
@@ -280,12 +278,6 @@ def bind_where(condition: TopKCondition, streams: Mapping[str, Stream]) -> Where
     InvalidFieldError
         A filter does not fit the attributes; names every such field.
     """
-    errors = FieldErrors()
-    found = {}
-    for role, stream in zip(ROLES, (condition.a, condition.b), strict=True):
-        wanted = getattr(condition.where, role)
-        with errors:
-            if wanted is not None:
-                found[role] = wanted.bind(streams[stream].attributes, f"where.{role}")
-    errors.raise_all()
-    return Where(**found)
+    where, a, b = condition.where, streams[condition.a], streams[condition.b]
+    filters = {"a": (where.a, a.attributes), "b": (where.b, b.attributes)}
+    return Where(**bind_role_filters(filters, "where"))

@@ -36,11 +36,7 @@ def derive_costs(
         a grid, and max_stock_pairs, the maximum number of pairs that are in the lists or may be
         later.
     """
-    waits = [
-        it.max_delay_us + (it.max_skew_us if it.clock == "live" else 0)
-        for it in map(streams.__getitem__, condition.streams)
-    ]
-    latency = max(waits)
+    latency = max(streams[name].watermark_delay_us for name in condition.streams)
     horizon = condition.window_us + latency
     derived: dict[str, Any] = {
         "buffer_horizon_us": dict.fromkeys(condition.streams, horizon),

@@ -121,19 +121,6 @@ class Similarity:
     minimum_key: Callable[[Fraction], int]
     is_distance: bool = False
 
-    def upper_bound(self, size: int, absent: int) -> int:
-        """Return the largest key of a set and a set that lacks some of its tokens (Theorem 5.1).
-
-        Parameters
-        ----------
-        size : int
-            Size of the set.
-        absent : int
-            Number of its tokens that the other set lacks; less than `size`.
-        """
-        rest = size - absent
-        return self.key(rest, size, rest)
-
     def overlap_needed(self, key: int, r: int, s: int) -> int | None:
         """Return the minimum overlap of two sets whose key is at least `key`, if it exists.
 

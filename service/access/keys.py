@@ -174,7 +174,7 @@ def read_keys(path: Path) -> tuple[Key, ...]:
         `is_mounted_secret` allows.
     """
     try:
-        # The rights are those of the file that is read, also if it is replaced meanwhile.
+        # The rights are those of the file that is read, even if it is replaced meanwhile.
         with path.open("rb") as file:
             status = os.fstat(file.fileno())
             content = file.read()

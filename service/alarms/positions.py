@@ -1,7 +1,7 @@
 """Ids of events: the position of a reader in all topics, as a short string.
 
 An id holds the next offset of each partition, so that a reader continues exactly after the event,
-also after a restart of the service or at another instance of it. Topics are named by tags of
+even after a restart of the service or at another instance of it. Topics are named by tags of
 Kafka's topic ids: offsets of a topic that was deleted and created again are not mistaken for those
 of the new one. A checksum with the key of the installation detects ids of other origin. It is not a
 secret: a reader may read all followed topics anyway.

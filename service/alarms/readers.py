@@ -76,7 +76,7 @@ class Reader:
         self._steps = 0
         self._slow_at: int | None = None
         self.is_dropped = False
-        # Ends the sending of the response, also while the connection takes no bytes.
+        # Ends the sending of the response, even while the connection takes no bytes.
         self.cancel: Callable[[], None] = _do_nothing
 
     async def events(self, keep_alive_seconds: float = KEEP_ALIVE_SECONDS) -> AsyncIterator[bytes]:
@@ -106,7 +106,7 @@ class Reader:
                 yield events
             elif found.number == number:
                 if await self._wait(keep_alive_seconds):
-                    # The id moves on, also if no record is selected.
+                    # The id moves on, even if no record is selected.
                     yield format_sse_event(comment="keep-alive", id=self._id())
             else:
                 # Other readers and requests have their turn.

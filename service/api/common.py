@@ -89,7 +89,7 @@ def describe_stream(view: MetricsView, stream: str) -> dict[str, Any]:
     """
     return {
         "watermark": view.watermarks().get(stream),
-        "partitions": view.partition_marks(stream),
+        "partitions": view.partition_watermarks(stream),
         "buffered_events": view.gauge("buffered_events", stream=stream),
         "late_events": view.total("events_late_total", stream=stream),
     }

@@ -1,40 +1,29 @@
 """Routes of the whole configuration and of the JSON Schema of its documents."""
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, cast
 
 from fastapi import APIRouter, Header, Query, Response, status
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
-from correlation.errors import InvalidFieldError
-from correlation.resources.checks import check_name
-from correlation.resources.records import ResourceKind
 from service.api.body import Allowance, JsonRoute
 from service.api.callers import CallerOf
 from service.api.common import DryRun, Plane, prefers, require_tag
+from service.api.documents import read_resources
 from service.api.problems import responses
-from service.api.wording import field_problems
-from service.configuration import Change, Wanted
+from service.configuration import Change
 from service.documents.configuration import ConfiguredKind, tag_of, to_documents
-from service.documents.fields import NAME_PATTERN, Document
-from service.documents.models import ConditionDocument, StreamDocument, TemplateDocument
+from service.documents.fields import NAME_PATTERN
 from service.documents.schema import file_schema
 from service.documents.yaml_form import write_yaml
-from service.errors import FieldProblem, InvalidConfigurationError, first_problems
 from service.plane import ControlPlane
 
 _JSON, _YAML, _SCHEMA = "application/json", "application/yaml", "application/schema+json"
 # Max number of values in a configuration: a thousand resources with all their fields.
 _VALUES = 100_000
-_MODELS: Mapping[str, TypeAdapter[Document]] = {
-    "stream": TypeAdapter(StreamDocument),
-    "template": TypeAdapter(TemplateDocument),
-    "condition": TypeAdapter(ConditionDocument),
-}
 _RESOURCE_SCHEMA: JsonDict = {
     "type": "object",
     "description": "As in a file: /v1/schema describes each kind.",
@@ -226,71 +215,3 @@ def _difference(
 
 def _kind_of(change: Change) -> ConfiguredKind:
     return cast("ConfiguredKind", change.resource.kind)
-
-
-def read_resources(items: Sequence[object]) -> list[Wanted]:
-    """Read the documents of a configuration.
-
-    Raises
-    ------
-    InvalidConfigurationError
-        When an item does not name its resource, or two items name the same one.
-    """
-    wanted, problems = [], []
-    for place, item in enumerate(items):
-        problem = _naming_problem(item)
-        if problem is None and isinstance(item, Mapping):
-            wanted.append(_read_resource(item))
-        elif problem is not None:
-            problems.append((f"resources[{place}]", problem))
-    for key, times in Counter(it.key for it in wanted).items():
-        if times > 1:
-            repeated = InvalidFieldError("name", f"occurs {times} times", "keep one of them")
-            problems.append(("/".join(key), repeated))
-    if problems:
-        found = tuple(
-            FieldProblem(it.field, it.problem, it.remedy, resource=name) for name, it in problems
-        )
-        raise InvalidConfigurationError(
-            f"{found[0].resource}: {found[0].field}: {found[0].problem}", first_problems(found)
-        )
-    return wanted
-
-
-def _naming_problem(item: object) -> InvalidFieldError | None:
-    """Return the problem of kind and name of an item, or None."""
-    if not isinstance(item, Mapping):
-        return InvalidFieldError("", "must be an object", "write a JSON object: {…}")
-    for field in ("kind", "name"):
-        if field not in item:
-            return InvalidFieldError(field, "is missing", "add it")
-        if not isinstance(item[field], str):
-            return InvalidFieldError(field, "must be a string", "write a string, in double quotes")
-    try:
-        check_name(item["name"])
-    except InvalidFieldError as error:
-        return InvalidFieldError("name", error.problem, error.remedy)
-    return None
-
-
-def _read_resource(item: Mapping[str, Any]) -> Wanted:
-    document = {name: value for name, value in item.items() if name != "name"}
-    kind: ResourceKind = "condition"
-    problems: list[FieldProblem] = []
-    paused = None
-    if document["kind"] in {"stream", "template"}:
-        kind = document.pop("kind")
-    else:
-        paused = document.pop("paused", None)
-        if not isinstance(paused, bool | None):
-            remedy = "write true or false, without quotes"
-            problems.append(FieldProblem("paused", "must be true or false", remedy))
-            paused = None
-    normalised = document
-    try:
-        normalised = _MODELS[kind].validate_python(document).normalised()
-    except ValidationError as error:
-        problems += field_problems(error.errors(), (), kind if kind != "condition" else "")
-    except InvalidFieldError as error:
-        problems += [FieldProblem.of(it) for it in error.problems]
-    return Wanted(kind, item["name"], normalised, paused, document, tuple(problems))

@@ -1,13 +1,12 @@
 """Problem bodies (RFC 9457): the table from errors to HTTP statuses, and the handlers.
 
-Every response of 400 and above is a problem, also the errors that FastAPI and Starlette raise.
+Every response of 400 and above is a problem, including the errors that FastAPI and Starlette raise.
 """
 
 import http
 import json
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from anyio import to_thread
@@ -21,11 +20,15 @@ from starlette.routing import Match
 from correlation.errors import CorrelationError, InvalidFieldError
 from correlation.resources.records import ResourceKind
 from service import errors
+from service.api.documents import (
+    configuration_problems,
+    document_problems,
+    problem_of_field,
+    valid_document_problems,
+)
 from service.api.query import query_problems
 from service.api.wording import field_problems
-from service.documents.fields import name_as_written
 from service.errors import FieldProblem, InvalidQueryError, ServiceError, first_problems
-from service.registry import Registry
 
 MEDIA_TYPE = "application/problem+json"
 _LOGGER = logging.getLogger(__name__)
@@ -81,12 +84,13 @@ _ROUTING = {
     405: (40500, "The path does not support this method"),
 }
 RETRY_AFTER_SECONDS = 5
-# Kind of the document in the body, by route.
+# Kind of the document in the body, by route; PUT of the configuration has many.
 _DOCUMENTS: Mapping[str, ResourceKind] = {
     "/v1/streams/{name}": "stream",
     "/v1/conditions/{name}": "condition",
     "/v1/templates/{name}": "template",
 }
+_CONFIGURATION = "/v1/config"
 
 
 class Problem(BaseModel):
@@ -123,45 +127,11 @@ def install(app: FastAPI) -> None:
         The application.
     """
     app.add_exception_handler(RequestValidationError, _on_validation_error)
+    app.add_exception_handler(InvalidQueryError, _on_query_error)
     app.add_exception_handler(HTTPException, _on_http_exception)
     app.add_exception_handler(ServiceError, _on_own_error)
     app.add_exception_handler(CorrelationError, _on_own_error)
     app.add_exception_handler(Exception, _on_anything)
-
-
-def problem_of_field(error: InvalidFieldError | FieldProblem, document: object) -> FieldProblem:
-    """Return the problem with the field named as in the document.
-
-    Parameters
-    ----------
-    error : InvalidFieldError or FieldProblem
-        Problem of the normalised document.
-    document : object
-        The document as the user sent it.
-    """
-    written = document if isinstance(document, Mapping) else {}
-    problem = FieldProblem.of(error) if isinstance(error, InvalidFieldError) else error
-    return replace(problem, field=name_as_written(error.field, written))
-
-
-def document_problems(
-    registry: Registry, kind: ResourceKind, document: object, problems: tuple[FieldProblem, ...]
-) -> tuple[FieldProblem, ...]:
-    """Add further problems of a document to those that its model finds.
-
-    Parameters
-    ----------
-    registry : Registry
-        Registered resources that the document may refer to.
-    kind : {"stream", "condition", "template"}
-        Kind of the document.
-    document : object
-        The document as the user sent it.
-    problems : tuple of FieldProblem
-        All problems that the model finds.
-    """
-    more = registry.further_problems(kind, document, problems)
-    return first_problems((*problems, *(problem_of_field(it, document) for it in more)))
 
 
 def _answer(
@@ -201,19 +171,49 @@ def _entry(error: Exception) -> Entry:
 
 
 async def _on_validation_error(request: Request, error: Exception) -> JSONResponse:
-    query = query_problems(request)
+    errors = error.errors() if isinstance(error, RequestValidationError) else []
+    return await _answer_request(request, query_problems(request), errors)
+
+
+async def _on_query_error(request: Request, error: Exception) -> JSONResponse:
+    return await _answer_request(request, getattr(error, "problems", ()), ())
+
+
+async def _answer_request(
+    request: Request, query: tuple[FieldProblem, ...], errors: Iterable[Mapping[str, Any]]
+) -> JSONResponse:
+    """Answer a request that is not valid with the problems of query, path, headers and document."""
     # Problems in the value of a repeated parameter are not reported.
     twice = [("query", it.field) for it in query]
-    errors = error.errors() if isinstance(error, RequestValidationError) else []
     found = [it for it in errors if it["loc"] not in twice]
-    kind = _DOCUMENTS.get(request.scope["route"].path_format)
-    problems = field_problems(found, ("body", "query", "path", "header"), kind or "")
-    if kind is not None and any(it["loc"][:1] == ("body",) for it in found):
-        registry, document = request.app.state.plane.registry, request.state.document
-        problems = await to_thread.run_sync(document_problems, registry, kind, document, problems)
-    problems = first_problems((*query, *problems))
+    kind = _DOCUMENTS.get(request.scope["route"].path_format) or ""
+    of_body = [it for it in found if it["loc"][:1] == ("body",)]
+    body = field_problems(of_body, ("body",), kind)
+    rest = field_problems([it for it in found if it not in of_body], ("query", "path", "header"))
+    if hasattr(request.state, "document"):
+        body = await to_thread.run_sync(_with_further, request, body)
+    problems = first_problems((*query, *rest, *body))
     detail = f"{problems[0].field or 'request'}: {problems[0].problem}" if problems else "invalid"
-    return _answer(_entry(error) if found else TABLE[InvalidQueryError], detail, problems)
+    only_query = not found and len(problems) == len(query)
+    return _answer(
+        TABLE[InvalidQueryError if only_query else RequestValidationError], detail, problems
+    )
+
+
+def _with_further(request: Request, body: tuple[FieldProblem, ...]) -> tuple[FieldProblem, ...]:
+    """Return the problems of the body, and those that its model does not find."""
+    plane, document = request.app.state.plane, request.state.document
+    path = request.scope["route"].path_format
+    if path == _CONFIGURATION:
+        prune = request.query_params.get("prune") == "true"
+        further = configuration_problems(plane.registry, document, plane.now_us(), prune=prune)
+        return (*body, *further)
+    kind = _DOCUMENTS.get(path)
+    if kind is None:
+        return body
+    if body:
+        return document_problems(plane.registry, kind, document, body)
+    return valid_document_problems(plane.registry, kind, request.path_params["name"], document)
 
 
 async def _on_http_exception(request: Request, error: Exception) -> JSONResponse:

@@ -20,7 +20,8 @@ from correlation.errors import InvalidFieldError
 from correlation.kinds import KINDS
 from service.api.body import SampleRoute
 from service.api.common import Plane
-from service.api.problems import document_problems, problem_of_field, responses
+from service.api.documents import document_problems, problem_of_field
+from service.api.problems import responses
 from service.api.wording import field_problems
 from service.documents.fields import Document, ResourceName
 from service.documents.models import ConditionDocument
@@ -185,7 +186,7 @@ def validate_condition(
         ),
     ] = _RECORDS,
 ) -> ValidationAnswer:
-    """Check a condition and estimate its cost, also from a sample; nothing is written."""
+    """Check a condition and estimate its cost, if asked from a sample; nothing is written."""
     asked = None
     if sample_from_topic == "true" or body.sample is not None:
         asked = SampleRequest(body.sample, sample_records)

@@ -10,7 +10,7 @@ const SILENCE_MS = 45_000;
 /**
  * Follow a stream until `signal` aborts, over any number of connections.
  *
- * While the page is hidden there is no connection: the stream continues when the page is shown.
+ * While the page is hidden, the stream has no connection; it continues when the page is shown.
  * `open()` returns the id after which the stream begins, or null; it is awaited before the first
  * connection, and again if the service refuses the id. `handlers`: `event(name, data)` for each
  * event, `up()` for each connection, `down(problem, seconds)` for each end of one.

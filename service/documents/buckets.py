@@ -2,6 +2,9 @@
 
 `[lo, hi, p]` and `{"lo", "hi", "p"}` have bounds in whole µs or as strings ("20ms"). An object may
 instead have `lo_us`, `lo_ms` or `lo_s`, and likewise for `hi`. Masses are numbers or strings.
+
+The forms are read by hand: a union of pydantic models would report a wrong bucket once for each
+form.
 """
 
 from __future__ import annotations

@@ -202,7 +202,7 @@ class _Stream(Document):
         return [*problems, *errors.problems, *limit_problems(given)]
 
     def normalised(self) -> dict[str, Any]:
-        """Return the document with all defaults, also those of attributes and tokens."""
+        """Return the document with all defaults, including those of attributes and tokens."""
         attributes = attributes_to_document(attributes_from_document(self.attributes))
         tokens = tokens_to_document(tokens_from_document(self.tokens))
         return {**super().normalised(), "attributes": attributes, "tokens": tokens}

@@ -192,7 +192,7 @@ class Checkpoint:
     def discard_batch(self, batch: int) -> None:
         """Remove the offsets of an unfinished batch, and the state that its tasks have stored.
 
-        No query of this checkpoint may run, also not in another process.
+        No query of this checkpoint may run, not even in another process.
 
         Parameters
         ----------

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
-from spark_jobs.driver.offsets import FoundTopic
+from kafka_client.topic_offsets import FoundTopic
 from spark_jobs.errors import MissingTopicError
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from kafka_client.topic_offsets import KafkaOffsets
     from spark_jobs.driver.checkpoint import Checkpoint
     from spark_jobs.driver.claim import Claim
     from spark_jobs.driver.config_topic import ConfigTopic
     from spark_jobs.driver.config_watch import ConfigWatch
     from spark_jobs.driver.layout import Layout
-    from spark_jobs.driver.offsets import KafkaOffsets
     from spark_jobs.driver.reports import Reporter
     from spark_jobs.settings import Settings
 

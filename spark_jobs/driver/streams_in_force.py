@@ -16,7 +16,7 @@ from correlation.resources.records import stream_from_document, stream_to_docume
 from correlation.resources.streams import Stream
 from correlation.resources.topics import Topics, is_internal
 from kafka_client.partition_offsets import Place
-from spark_jobs.driver.offsets import FoundTopic
+from kafka_client.topic_offsets import FoundTopic
 
 _VERSION = 2
 # Version 1 does not contain topic ids.

@@ -155,7 +155,7 @@ class Claims:
         partitions : int
             Number of partitions of this job's sink.
         now_us : int
-            Wall time in µs since 1970. Claims are numbered by it: numbers grow also if the former
+            Wall time in µs since 1970. Claims are numbered by it: numbers grow even if the former
             claim has expired.
 
         Raises

@@ -57,7 +57,7 @@ class Written(WriterCommitMessage):
     query : str
         Id of the query.
     shares : tuple of bytes
-        Shares of the task's slots (`SlotShares`), also for a repeated batch.
+        Shares of the task's slots (`SlotShares`), even for a repeated batch.
     """
 
     records: int

@@ -1,4 +1,4 @@
-"""Write the batches of one partition of the sink exactly once, also when records are refused."""
+"""Write the batches of one partition of the sink exactly once, even when records are refused."""
 
 from __future__ import annotations
 

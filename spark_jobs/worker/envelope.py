@@ -1,7 +1,8 @@
 """The two row formats inside Spark: packed input rows and packed output records.
 
 Spark rebuilds every row in Python at each step, which costs more than all other work. A row
-therefore carries a blob of many events or many output records.
+therefore carries a blob of many events or many output records. Output records come
+from the operators as the columns of `correlation.record_columns`, and go to `spark_jobs.sink`.
 """
 
 from __future__ import annotations

@@ -16,7 +16,17 @@ from correlation.topk.join import join as module
 from correlation.topk.join.changes import EXPIRY, SET
 from correlation.topk.join.join import Changes, TopKJoin
 from tests.oracle.topk import Pair, TokenSet, relevant_pairs
-from tests.support.topk_joins import Case, by_end, draw_case, draw_cuts, found, numbers, to_block
+from tests.support.topk_joins import (
+    Case,
+    by_end,
+    draw_case,
+    draw_cuts,
+    ends_of,
+    found,
+    numbers,
+    stock_of,
+    to_block,
+)
 
 # Uncompiled kernels sign and count bits with numpy scalars, which warn when a product wraps around.
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
@@ -30,8 +40,8 @@ def assert_exact(join: TopKJoin, case: Case, count: int, now: int) -> None:
     base = join.next - count
     ranked = case.ranked(count, now)
     relevant = relevant_pairs(ranked, case.k)
-    assert found(join.list_stock(), base) == numbers(relevant)
-    assert found(join.list_ends(), base) == numbers(by_end(relevant))
+    assert found(stock_of(join), base) == numbers(relevant)
+    assert found(ends_of(join), base) == numbers(by_end(relevant))
     assert found(join.list_pairs(), base) == numbers(ranked[: case.k])
     valid = case.valid(count, now)
     assert join.first - base == (valid[0].number if valid else count)

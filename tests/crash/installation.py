@@ -103,7 +103,7 @@ class Installation(Generic[L]):
         self._patience_seconds = patience_seconds
         # Jobs that a supervisor has started, after the first.
         self.restarts = 0
-        # All streams that were registered, also those that were removed.
+        # All streams that were registered, including those that were removed.
         self.streams: dict[str, Stream] = {}
         self._opened = ExitStack()
         self._metrics: dict[bytes, dict[str, Any]] = {}

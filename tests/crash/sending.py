@@ -39,7 +39,7 @@ def draw_words(chance: random.Random) -> tuple[str, ...]:
 class EventSender:
     """Sends events to the topics of their streams.
 
-    A record is written once, also when the broker is killed: the producer is idempotent.
+    A record is written once, even when the broker is killed: the producer is idempotent.
 
     Parameters
     ----------

@@ -1,19 +1,16 @@
-"""The driver's queries of Kafka: the config topic, and offsets of partitions."""
+"""The driver reads the config topic."""
 
 from __future__ import annotations
 
 import json
-from contextlib import closing
 from dataclasses import replace
 
 import pytest
-from confluent_kafka import Producer
 
 from correlation.errors import UnknownRecordVersionError
 from correlation.resources.streams import Stream
 from spark_jobs.driver.config_watch import ConfigWatch
-from spark_jobs.driver.offsets import FoundTopic, KafkaOffsets
-from tests.support.kafka import Sent, create_topics, produce, recreate_topic, topic_id
+from tests.support.kafka import Sent, create_topics, produce
 from tests.support.workload import NearCondition, stream_resource
 
 pytestmark = pytest.mark.kafka
@@ -100,49 +97,3 @@ def test_newest_record_decides_also_where_it_cannot_be_read(
         assert not watch.streams
         assert not watch.output_topics
         assert [it.shown_key for it in watch.unreadable] == ["stream/a", "condition/c"]
-
-
-def test_topic_that_is_created_again_has_another_id(kafka_bootstrap: str, topic: str) -> None:
-    with closing(KafkaOffsets({"bootstrap.servers": kafka_bootstrap}, topic)) as offsets:
-        first = FoundTopic(1, topic_id(kafka_bootstrap, topic))
-        assert offsets.describe([topic, f"{topic}.none"]) == {topic: first}
-        assert offsets.describe([]) == {}
-        recreate_topic(kafka_bootstrap, topic, 3)
-        second = offsets.describe([topic])[topic]
-        assert second.partitions == 3
-        assert second.id != first.id
-
-
-def test_last_record_is_found_before_marks_and_aborted_records(
-    kafka_bootstrap: str, topic: str
-) -> None:
-    offsets = KafkaOffsets({"bootstrap.servers": kafka_bootstrap}, topic)
-    place = (topic, 0)
-
-    def last() -> tuple[int, int]:
-        ends, begins = offsets.ends([place]), offsets.begins([place])
-        return ends[place], offsets.after_last_records(ends, begins)[place]
-
-    try:
-        assert offsets.partitions()[topic] == 1
-        assert last() == (0, 0)
-        produce(kafka_bootstrap, topic, [Sent(b"1"), Sent(b"2")])
-        assert last() == (2, 2)
-        producer = Producer({"bootstrap.servers": kafka_bootstrap, "transactional.id": topic})
-        producer.init_transactions(30)
-        for commit in (True, *[False] * 20):
-            producer.begin_transaction()
-            producer.produce(topic, b"3")
-            producer.flush(30)
-            if commit:
-                producer.commit_transaction(30)
-            else:
-                producer.abort_transaction(30)
-        # The record at offset 2 and its mark, then 20 aborted ones and theirs, the last perhaps
-        # still to come.
-        end, after_last = last()
-        assert end in {43, 44}
-        assert after_last == 3
-        assert set(offsets.ends([place, (f"{topic}.gone", 0)])) == {place}
-    finally:
-        offsets.close()

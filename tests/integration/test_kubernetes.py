@@ -146,7 +146,7 @@ def test_service_and_job_work_without_rights_on_a_read_only_root(
     # A stop between two batches, which leaves no folder of the job in /tmp.
     assert job.stop() == 0
     assert list((job.folder / "volumes" / "tmp").glob("coincide-*")) == []
-    # The service reports that the job does not run: its own check fails, also the lenient one.
+    # The service reports that the job does not run: its own check fails, even the lenient one.
     environment["COINCIDE_API_KEY"] = secrets["coincide-viewer"]["key"]
     wait_until(
         lambda: coincide("health", "job", "--lenient", environment=environment).returncode == 1

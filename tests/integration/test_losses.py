@@ -1,4 +1,4 @@
-"""Records that Kafka removed before the job read them are counted once, also by later jobs."""
+"""Records that Kafka removed before the job read them are counted once, even by later jobs."""
 
 from __future__ import annotations
 

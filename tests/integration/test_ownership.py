@@ -222,7 +222,7 @@ def test_driver_renews_its_claim_until_another_job_has_claimed(
     monkeypatch.setattr(driver, "_look_at", time.monotonic())
     with pytest.raises(ClaimLostError, match=r"checkpoint is two, .* this job is one "):
         driver.look()
-    # The loser's claim does not replace it, also if it was about to.
+    # The loser's claim does not replace it, even if it was about to.
     with pytest.raises(ClaimLostError):
         installation.claims.renew(owner)
     assert installation.claims.read() == winner

@@ -24,7 +24,7 @@ from cli.replay import topic_reader
 from cli.replay.topic_reader import TopicReader
 from cli.settings import Settings
 from correlation.resources.streams import Stream
-from spark_jobs.driver.offsets import KafkaOffsets
+from kafka_client.topic_offsets import KafkaOffsets
 from tests.support.command import COMMAND, coincide
 from tests.support.job import JobUnderTest
 from tests.support.kafka import (

@@ -112,7 +112,7 @@ def test_a_stream_of_before_there_were_attributes_is_unchanged(service: Service)
         ),
         ({"where": {"rule": "a"}, "max_skew": "-1s"}, 42202, ["max_skew", "where.rule"]),
         ({"where": {}}, 42202, ["where"]),
-        # The other fields are checked also if attributes or mapping are not valid.
+        # The other fields are checked even if attributes or mapping are not valid.
         ({"attributes": {"A": "a"}, "clock": "live", "max_delay": "-1s"}, 42202, None),
     ],
 )

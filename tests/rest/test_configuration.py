@@ -159,7 +159,7 @@ def test_configuration_is_created_read_changed_and_pruned(
             "deleted": ["template/t", "stream/x", "condition/near"],
         }
         assert [it["name"] for it in get(client)] == ["y"]
-    # A new service reads the same, also the versions of deleted names.
+    # A new service reads the same, including the versions of deleted names.
     with running(settings) as (_, client):
         assert [it["name"] for it in get(client)] == ["y"]
         put(client, FULL)

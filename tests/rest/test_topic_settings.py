@@ -1,4 +1,4 @@
-"""Retention of transaction ends on compacted topics, also for an existing metrics topic."""
+"""Retention of transaction ends on compacted topics, including an existing metrics topic."""
 
 from __future__ import annotations
 

@@ -27,6 +27,7 @@ from correlation.resources.streams import Stream
 from kafka_client.clients import UserAdmin
 from kafka_client.consumers import is_record, open_consumer, read_ranges
 from kafka_client.partition_offsets import Edge, list_offsets, list_ranges
+from kafka_client.topic_offsets import KafkaOffsets
 from service.alarms.feed import AlarmFeed
 from service.alarms.records import Selection
 from service.log import TopicLog
@@ -36,7 +37,6 @@ from service.stream_topics import StreamTopics
 from service.topics import TopicKeeper
 from service.transactions import NewRecord, Others, Transactions
 from spark_jobs.driver.config_watch import ConfigWatch
-from spark_jobs.driver.offsets import KafkaOffsets
 from spark_jobs.driver.reports import Reporter
 from spark_jobs.driver.rivals import refuse_rivals
 from spark_jobs.settings import Settings as JobSettings

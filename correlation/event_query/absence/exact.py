@@ -84,20 +84,6 @@ def absence_probability(positive: Histogram, candidates: Iterable[Candidate]) ->
     return Fraction(*_weigh(positive, list(candidates)))
 
 
-def is_absent(positive: Histogram, candidates: Iterable[Candidate], threshold: Fraction) -> bool:
-    """Decide P ≥ threshold without division.
-
-    Parameters
-    ----------
-    positive, candidates
-        As in `absence_probability`.
-    threshold : Fraction
-        Minimum probability.
-    """
-    part, whole = _weigh(positive, list(candidates))
-    return part * threshold.denominator >= threshold.numerator * whole
-
-
 def _weigh(positive: Histogram, candidates: Sequence[Candidate]) -> tuple[int, int]:
     """Return P as numerator and denominator, not in lowest terms."""
     if positive.length_us == 0:

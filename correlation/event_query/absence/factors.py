@@ -72,10 +72,11 @@ _STEPS = ("edges", "below")
 
 
 def _instant_columns(table: InstantTable, shift: int) -> list[NDArray[np.int64]]:
-    shaped = table.shape >= 0
+    with_histogram = table.shape >= 0
     starts = np.append(table.starts, 0)
     bounds = [
-        np.where(shaped, starts[np.where(shaped, table.shape + by, 0)] + shift, 0) for by in (0, 1)
+        np.where(with_histogram, starts[np.where(with_histogram, table.shape + by, 0)] + shift, 0)
+        for by in (0, 1)
     ]
     return [table.earliest, table.latest, *bounds]
 

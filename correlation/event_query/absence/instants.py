@@ -98,8 +98,9 @@ def make_table(
             below.append(np.concatenate([[0], np.cumsum(numbers[count:])]))
     starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
     joined = np.concatenate(edges)
-    shaped = codes >= 0
-    if (joined[starts[codes[shaped]]] != -lengths[shaped]).any():
+    with_histogram = codes >= 0
+    first_edges = joined[starts[codes[with_histogram]]]
+    if (first_edges != -lengths[with_histogram]).any():
         raise ValueError("shape: the length of an event differs from the length of its shape")
     return InstantTable(
         first, last, *(as_read_only(it) for it in (codes, starts, joined, np.concatenate(below)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# Maximum number of characters of the text, also of the canonical one.
+# Maximum number of characters of the text, and of the canonical text.
 MAX_CHARACTERS = 65_536
 # Maximum depth of parentheses, `not`, `min` and `max`, and of the parsed formula.
 MAX_NESTING = 32

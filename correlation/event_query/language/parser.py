@@ -71,7 +71,7 @@ def _too_long(text: str) -> QueryError:
     return QueryError(
         text,
         min(len(text), MAX_CHARACTERS),
-        f"must have at most {MAX_CHARACTERS:,} characters, also in its canonical form",
+        f"must have at most {MAX_CHARACTERS:,} characters, including its canonical form",
         "shorten or split the query",
     )
 

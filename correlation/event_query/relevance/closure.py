@@ -131,19 +131,6 @@ class Closure:
         return Closure((*self.atoms, *added)) if added else self
 
 
-def close_clause(clause: Iterable[Atom], events: Mapping[str, StreamTimes]) -> Closure:
-    """Return the closure of a clause over the points of some events.
-
-    Parameters
-    ----------
-    clause : iterable of Atom
-        Atoms over points of these events, in a fixed order.
-    events : mapping of alias to StreamTimes
-        The events, with the bounds of their lengths.
-    """
-    return Closure((*_implicit(events), *clause))
-
-
 def close_clauses(
     clauses: Sequence[Clause], events: Mapping[str, StreamTimes], work: Work
 ) -> tuple[Closure, ...]:

@@ -13,7 +13,7 @@ conjunction of atoms ``p - q <= c`` over points p, q with a constant c in µs.
 
 - Of two atoms over the same p and q the smaller constant remains, of equal ones the open one. A
   clause with an atom ``p - p <= c``, c < 0, or with ``p - q <= c`` and ``q - p <= d``, c + d < 0,
-  is omitted; also if c + d = 0 and one of both is open.
+  is omitted, and also one with c + d = 0 and one of both is open.
 
 Algorithm. The ordered pairs (p, q) of a query are numbered, and a clause is a map from numbers to
 constants while it is built: two clauses are joined by comparing integers. The parts of a
@@ -70,7 +70,6 @@ class Atom(NamedTuple):
 
 # Distinct atoms, sorted by their points.
 Clause = tuple[Atom, ...]
-TRUE_CLAUSE: Clause = ()
 # A clause that is being built: from the number of a pair (p, q) to 2 · constant - open, so that a
 # smaller number is a tighter bound. If (p, q) has the number n, (q, p) has the number n ^ 1.
 Bounds = dict[int, int]
@@ -88,7 +87,7 @@ def disjunctive_normal_form(
     uncertain : collection of str
         Aliases whose instants are uncertain.
     limit : int
-        Maximum number of clauses, also of intermediate results.
+        Maximum number of clauses, including intermediate results.
 
     Raises
     ------
@@ -109,7 +108,7 @@ class NormalForms:
     uncertain : collection of str
         Aliases whose instants are uncertain.
     limit : int
-        Maximum number of clauses of a formula, also of intermediate results.
+        Maximum number of clauses of a formula, including intermediate results.
     """
 
     def __init__(

@@ -13,6 +13,9 @@ Algorithm. The satisfied pairs are reduced step by step, for all base events at 
 4. Compare the remaining pairs, usually a single one, over the integers, and by id.
 (P-HISTOGRAM-BEST.)
 
+Kept apart from `intervals.best`: that kernel compares losses of intervals in one loop over the
+targets, and a loss does not exist for other distributions, whose pairs are compared in steps.
+
 Cost. O(p log p) for p satisfied pairs; integers only if float64 cannot decide.
 """
 

@@ -13,6 +13,9 @@ P-STOCHASTIC-LOOKUP: LL10 Theorem 2 for any distributions). Events of classes u 
 order if their latest times differ by shift(u, v) or more: one number per pair of classes. Of two
 entries, the table stores the one that is more useful for the average class.
 
+Kept apart from `intervals.lazy_lookup`: an entry is a class and a time instead of one time, entries
+are compared by classes, and violated targets are not reused, so the loops differ in every step.
+
 Reference. Lee and Lee 2010, Algorithms 6 and 7, section 6.
 
 Cost. O(log t) per piece for t targets in reach, and a comparison or a decision for each probed

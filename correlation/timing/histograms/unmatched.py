@@ -6,6 +6,9 @@ Algorithm. One target in a certain piece (`histograms.pieces`) is enough. If the
 empty, the targets in the probed pieces are decided one by one up to the first satisfied one. Base
 events with doubtful targets but without a satisfied one are decided in integers afterwards.
 
+Kept apart from `intervals.unmatched`: base events have any number of pieces instead of four limits,
+and a target may be doubtful, whereas intervals are always decided at once.
+
 Cost. O(log t) per piece for t targets; if the certain pieces are empty, one decision for each
 target up to the first satisfied one.
 """

@@ -168,14 +168,6 @@ class TopKJoin:
         """Return the list, best pair first."""
         return self._numbered(self._state.stock.pairs, min(self._shape.k, self.stock_size))
 
-    def list_stock(self) -> Pairs:
-        """Return the stock in the order of pairs."""
-        return self._numbered(self._state.stock.pairs, self.stock_size)
-
-    def list_ends(self) -> Pairs:
-        """Return the stock in the order of ends: pairs that end first, and of these the worst."""
-        return self._numbered(self._state.stock.ends, self.stock_size)
-
     def _numbered(self, pairs: PairColumns, size: int) -> Pairs:
         """Return a copy of the first pairs, with the numbers of sets since the beginning."""
         base = np.int64(self._base)

@@ -1,4 +1,4 @@
-"""Ctrl-C at any time ends a command with exit code 130 and no traceback, also while it starts."""
+"""Ctrl-C at any time ends a command with exit code 130 and no traceback, even while it starts."""
 
 from __future__ import annotations
 

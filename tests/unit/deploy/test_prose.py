@@ -1,7 +1,8 @@
 """Code and documents do not contain the words and phrases for which there are plainer terms.
 
 Python files: comments, docstrings and string constants are searched. Tests: comments and docstrings
-only, because their strings are also input. Documents: all text.
+only, because their strings are also input. Scripts of the console: comments and strings. Documents
+and pages of the console: all text.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ BANNED = {
     # "least recently used" and "least common multiple" are terms.
     "min": r"(?<!at\s)(?<!at\n\x20\x20)least(?! (?:recently|common|squares))",
     "shows, reports, distinguishes": r"told",
+    "even if, including": r"also (?:if|not)",
 }
 PHRASES = [
     # A phrase may be broken over two lines.
@@ -64,6 +66,15 @@ PHRASES = [
 ]
 # Proofs use "least" and "greatest" as terms of mathematics.
 ORDER_TERMS = {("docs/proofs.md", "min"), ("docs/proofs.md", "max")}
+
+
+# Comments and strings of a script. Comments on consecutive lines are one text. A regular expression
+# with a quotation mark would be read as the begin of a string: the console has none.
+SCRIPT_TEXT = re.compile(
+    r"""(?P<comment>//[^\n]*(?:\n[ ]*//[^\n]*)*|/\*.*?\*/)"""
+    r"""|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`""",
+    re.DOTALL,
+)
 
 
 class Text(NamedTuple):
@@ -95,6 +106,38 @@ def test_documents_use_plain_words() -> None:
     assert_plain(found)
 
 
+def test_console_uses_plain_words() -> None:
+    console = ROOT / "service" / "console"
+    pages = [
+        Text(f"{path.relative_to(ROOT)}:1", path.read_text(encoding="utf-8"))
+        for path in sorted(console.rglob("*.html"))
+    ]
+    found = [
+        text
+        for path in sorted(console.rglob("*.js"))
+        for text in read_script(str(path.relative_to(ROOT)), path.read_text(encoding="utf-8"))
+    ]
+    assert pages
+    assert len(found) > 100
+    assert_plain([*pages, *found])
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("// It is\n// no name.", ["x.js:1: is no"]),
+        ("/* One.\n * It is no name. */", ["x.js:2: is no"]),
+        ("const greatest = 'a'; // told", ["x.js:1: told"]),
+        ('say("it\'s told", 1);', ["x.js:1: told"]),
+        ("say('a', 'is no name');", ["x.js:1: is no"]),
+        ("say(`${count} is\n no name`);", ["x.js:1: is no"]),
+        ("// One.\nconst told = 'http://one';", []),
+    ],
+)
+def test_search_reads_comments_and_strings_of_scripts(source: str, found: list[str]) -> None:
+    assert [it.partition(" (")[0] for it in problems(read_script("x.js", source))] == found
+
+
 @pytest.mark.parametrize(
     ("source", "found"),
     [
@@ -112,6 +155,7 @@ def test_documents_use_plain_words() -> None:
         ('"""One.\n\nThis stands here, at least."""', ["x.py:3: stands"]),
         ('"""One is\nno name."""', ["x.py:1: is no"]),
         ("greatest = 1", []),
+        ("# Sent also\n# if it is late.", ["x.py:1: also if"]),
     ],
 )
 def test_search_finds_phrases_with_their_line(source: str, found: list[str]) -> None:
@@ -174,6 +218,16 @@ def read_texts(name: str, source: str) -> Iterator[Text]:
                 content += other.string.lstrip("rbfuRBFU").strip("\"'")
             kind = "docstring" if line in docstrings else "string"
             yield Text(f"{name}:{line}", content, kind)
+
+
+def read_script(name: str, source: str) -> Iterator[Text]:
+    """Yield the comments and strings of a script."""
+    for match in SCRIPT_TEXT.finditer(source):
+        line = source.count("\n", 0, match.start()) + 1
+        content = match[0]
+        if match["comment"]:
+            content = re.sub(r"^\s*(?://|/?\*)", " ", content, flags=re.MULTILINE)
+        yield Text(f"{name}:{line}", content)
 
 
 def grouped(

@@ -191,3 +191,59 @@ def test_request_names_every_problem(
     answer = answer_of(method, target, document)
     assert (answer["status"], answer["error_code"]) == (422, 42202)
     assert fields_in(answer) == fields
+
+
+SWAPPED = {"kind": "within", "a": "x", "b": "y", "lower": "40s", "upper": "30s", "threshold": 0.5}
+WIDE_MIN = STREAM_PUT | {"min_uncertainty": "2s", "templates": ["gone"]}
+HALF = {"buckets": [[0, 5, "0.5"]]}
+
+
+@pytest.mark.parametrize(
+    ("target", "document", "fields"),
+    [
+        ("/v1/conditions/BAD", SWAPPED, ["a", "b", "name", "upper"]),
+        ("/v1/conditions/c?dry_run=maybe", SWAPPED, ["a", "b", "dry_run", "upper"]),
+        ("/v1/conditions/c?foo=1", SWAPPED, ["a", "b", "foo", "upper"]),
+        ("/v1/conditions/BAD?foo=1", SWAPPED, ["a", "b", "foo", "name", "upper"]),
+        ("/v1/streams/BAD", WIDE_MIN, ["min_uncertainty", "name", "templates[0]"]),
+        ("/v1/streams/s?foo=1", WIDE_MIN, ["foo", "min_uncertainty", "templates[0]"]),
+        ("/v1/templates/BAD?foo=1", HALF, ["buckets", "foo", "name"]),
+        ("/v1/conditions/BAD", [], ["", "name"]),
+    ],
+)
+def test_put_names_problems_of_a_document_that_its_model_accepts_beside_those_of_the_request(
+    target: str, document: object, fields: list[str]
+) -> None:
+    answer = answer_of("PUT", target, document)
+    assert (answer["status"], answer["error_code"]) == (422, 42202)
+    assert fields_in(answer) == fields
+
+
+def test_query_parameter_of_a_valid_document_keeps_its_own_code() -> None:
+    answer = answer_of("PUT", "/v1/streams/s?foo=1", STREAM_PUT)
+    assert (answer["error_code"], fields_in(answer)) == (42206, ["foo"])
+
+
+@pytest.mark.parametrize(
+    ("query", "field"), [("dry_run=x", "dry_run"), ("foo=1", "foo"), ("prune=maybe", "prune")]
+)
+def test_put_of_a_configuration_names_the_problems_of_query_and_resources(
+    query: str, field: str
+) -> None:
+    resources = [SWAPPED | {"name": "c"}, WIDE_MIN | {"kind": "stream", "name": "s"}]
+    answer = answer_of("PUT", f"/v1/config?{query}", {"resources": resources})
+    found = sorted((it.get("resource") or "", it["field"]) for it in answer["errors"])
+    assert answer["error_code"] == 42202
+    assert found == [
+        ("", field),
+        ("condition/c", "a"),
+        ("condition/c", "b"),
+        ("condition/c", "upper"),
+        ("stream/s", "min_uncertainty"),
+        ("stream/s", "templates[0]"),
+    ]
+
+
+def test_put_of_a_configuration_names_unnamed_resources_beside_the_query() -> None:
+    answer = answer_of("PUT", "/v1/config?dry_run=x", {"resources": [{"kind": "stream"}, 3]})
+    assert fields_in(answer) == ["", "dry_run", "name"]

@@ -59,9 +59,9 @@ def test_stream_that_closes_a_loop_is_refused() -> None:
     registry = _chain(("c0", "p", "q"), ("c1", "q", "x"))
     moved = stream_from_document("p", STREAM | {"topic": "x"})
     with pytest.raises(InvalidDocumentError, match="c0 -> c1 -> c0") as caught:
-        registry.check_stream(moved)
+        registry.checks().check_stream(moved)
     assert caught.value.problems[0].field == "topic"
-    registry.check_stream(stream_from_document("p", STREAM | {"topic": "y"}))
+    registry.checks().check_stream(stream_from_document("p", STREAM | {"topic": "y"}))
 
 
 def test_condition_that_keeps_more_than_is_allowed_is_refused() -> None:
@@ -125,18 +125,20 @@ def test_stream_whose_conditions_would_keep_more_than_is_allowed_is_refused() ->
     registry = fold(
         stream("x"), stream("y", **POINTS), condition("c", window_us=10_000_000), limit=11_000
     )
-    registry.check_stream(stream_from_document("x", STREAM | POINTS | {"max_rate": 1_000}))
+    registry.checks().check_stream(stream_from_document("x", STREAM | POINTS | {"max_rate": 1_000}))
     with pytest.raises(InvalidDocumentError, match="condition c would buffer") as caught:
-        registry.check_stream(stream_from_document("x", STREAM | POINTS | {"max_rate": 1_001}))
+        registry.checks().check_stream(
+            stream_from_document("x", STREAM | POINTS | {"max_rate": 1_001})
+        )
     assert caught.value.problems[0].field == "max_rate"
 
 
 def test_stream_whose_conditions_cannot_take_histograms_is_refused() -> None:
     registry = fold(stream("x"), stream("y"), condition("c", output="factored"))
     with pytest.raises(InvalidDocumentError, match="condition c does not support them") as caught:
-        registry.check_stream(stream_from_document("x", STREAM | {"histograms": True}))
+        registry.checks().check_stream(stream_from_document("x", STREAM | {"histograms": True}))
     (problem,) = caught.value.problems
     assert problem.field == "histograms"
     assert problem.remedy.endswith("use output pairs")
     plain = fold(stream("x"), stream("y"), condition("c"))
-    plain.check_stream(stream_from_document("x", STREAM | {"histograms": True}))
+    plain.checks().check_stream(stream_from_document("x", STREAM | {"histograms": True}))

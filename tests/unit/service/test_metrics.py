@@ -139,8 +139,8 @@ def test_watermark_is_the_min_and_unknown_while_a_slot_knows_none(
         *(slot(watermarks={"x": {"watermark": mark, "partitions": {"0": mark}}}) for mark in marks)
     )
     assert view.watermarks() == {"x": least}
-    assert view.partition_marks("x") == {"0": least}
-    assert view.partition_marks("y") == {}
+    assert view.partition_watermarks("x") == {"0": least}
+    assert view.partition_watermarks("y") == {}
 
 
 @pytest.mark.parametrize(

@@ -186,15 +186,17 @@ def test_check_unused_lists_the_conditions() -> None:
 
 def test_check_stream_refuses_another_partitioning_when_conditions_read_it() -> None:
     grid = stream("x", partitioning={"by": "grid", "groups": 1}).to_stream()
-    fold(stream("x"), stream("y")).check_stream(grid)
+    fold(stream("x"), stream("y")).checks().check_stream(grid)
     with pytest.raises(DependedUponError, match="partitioning"):
-        fold(stream("x"), stream("y"), condition("c")).check_stream(grid)
+        fold(stream("x"), stream("y"), condition("c")).checks().check_stream(grid)
     two, three = (stream("x", partitioning={"by": "grid", "groups": groups}) for groups in (2, 3))
     self_correlation = condition("c", b="x")
-    fold(two, self_correlation).check_stream(two.to_stream())
+    fold(two, self_correlation).checks().check_stream(two.to_stream())
     with pytest.raises(DependedUponError, match="partitioning"):
-        fold(two, self_correlation).check_stream(three.to_stream())
-    fold(stream("x"), condition("c")).check_stream(stream("x", max_uncertainty_us=7).to_stream())
+        fold(two, self_correlation).checks().check_stream(three.to_stream())
+    fold(stream("x"), condition("c")).checks().check_stream(
+        stream("x", max_uncertainty_us=7).to_stream()
+    )
 
 
 @pytest.mark.parametrize(
@@ -287,8 +289,8 @@ def test_self_correlation_names_its_output_topic_once() -> None:
 def test_stream_does_not_move_to_where_its_conditions_write() -> None:
     registry = fold(stream("x"), stream("y"), condition("c", output_topic="out"))
     with pytest.raises(InvalidDocumentError, match="topic: condition c reads the stream"):
-        registry.check_stream(stream("x", topic="out").to_stream())
-    registry.check_stream(stream("z", topic="out").to_stream())
+        registry.checks().check_stream(stream("x", topic="out").to_stream())
+    registry.checks().check_stream(stream("z", topic="out").to_stream())
 
 
 def test_check_condition_passes_on_what_a_value_type_refuses() -> None:
@@ -333,7 +335,7 @@ def test_deep_record_takes_its_resource_out_of_force() -> None:
 
 def test_stream_takes_the_templates_that_it_names_as_they_are_now() -> None:
     registry = fold(template("t"), template("u"), template("t", 2, middle=3))
-    found = registry.read_stream("x", STREAM | {"templates": ["u", "t"]})
+    found = registry.checks().read_stream("x", STREAM | {"templates": ["u", "t"]})
     assert [(it.name, it.version) for it in found.templates] == [("u", 1), ("t", 2)]
     assert found.templates[1].histogram.edges_us == (-9, -6, 0)
     # What a stream has taken stays, whatever becomes of the template.
@@ -345,7 +347,7 @@ def test_stream_takes_the_templates_that_it_names_as_they_are_now() -> None:
 
 def test_stream_that_names_unknown_templates_is_refused_for_each() -> None:
     with pytest.raises(InvalidDocumentError) as refused:
-        fold(template("t")).read_stream("x", STREAM | {"templates": ["a", "t", "b"]})
+        fold(template("t")).checks().read_stream("x", STREAM | {"templates": ["a", "t", "b"]})
     assert [(it.field, it.remedy) for it in refused.value.problems] == [
         ("templates[0]", "register it first: PUT /v1/templates/a"),
         ("templates[2]", "register it first: PUT /v1/templates/b"),
@@ -354,14 +356,14 @@ def test_stream_that_names_unknown_templates_is_refused_for_each() -> None:
 
 def test_name_of_a_similar_resource_is_suggested() -> None:
     with pytest.raises(InvalidDocumentError) as refused:
-        fold(template("morning")).read_stream("x", STREAM | {"templates": ["mornign"]})
+        fold(template("morning")).checks().read_stream("x", STREAM | {"templates": ["mornign"]})
     (problem,) = refused.value.problems
     assert problem.remedy == "did you mean morning? register it first: PUT /v1/templates/mornign"
 
 
 def test_template_in_use_is_kept_for_its_streams() -> None:
     registry = fold(template("t"))
-    document = stream_to_document(registry.read_stream("x", STREAM | {"templates": ["t"]}))
+    document = stream_to_document(registry.checks().read_stream("x", STREAM | {"templates": ["t"]}))
     registry = fold(template("t"), *(Resource("stream", it, 1, 0, document) for it in "yx"))
     with pytest.raises(TemplateInUseError) as refused:
         registry.check_template_unused("t")

@@ -185,7 +185,7 @@ def test_missing_repeated_and_withdrawn_lists_are_found(
 
 
 def test_lists_that_are_all_missing_are_found() -> None:
-    """Also if the last list has no pairs."""
+    """Even if the last list has no pairs."""
     changes = [_change(3 * S, "entered", 1, M12), _change(13 * S, "left", 1, M12)]
     assert _verify([_list(3 * S, M12), {"items": None}], changes) == 5
     with pytest.raises(VerificationError, match="no list was written as of 1970-01-01T00:00:03Z"):

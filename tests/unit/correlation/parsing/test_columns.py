@@ -103,7 +103,7 @@ STREAMS: Mapping[str, Mapping[str, Any]] = {
         "where": {"wet": True},
     },
 }
-# JSON of values of every type, also of wrong ones; some are JSON for one of the parsers only.
+# JSON of values of every type, including wrong ones; some are JSON for one of the parsers only.
 WORDS = ['""', '"lab"', '"Stra\u00dfe the lab"', '"\\ud800"', '"NaN"', '"5"', f'"{"x" * 1_001}"']
 NUMBERS = [
     *(

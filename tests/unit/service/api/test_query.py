@@ -6,13 +6,19 @@ import asyncio
 from typing import Any
 
 import httpx
+import orjson
 import pytest
 
+from correlation.resources.records import Resource
 from service.app import create_app
+from service.log import LogRecord
 from service.settings import Settings
 
 # The lifespan does not begin: nothing asks for Kafka.
 APP = create_app(Settings(bootstrap="127.0.0.1:1"))
+# The condition below reads it.
+STREAM = Resource("stream", "x", 1, 0, {"topic": "t", "max_uncertainty_us": 9, "max_delay_us": 9})
+APP.state.plane.registry.apply(LogRecord(0, STREAM.key, orjson.dumps(STREAM.to_record()), 0))
 BODIES: dict[str, Any] = {
     "/v1/streams/{name}": {"topic": "t", "max_uncertainty": "1s", "max_delay": "1s"},
     "/v1/conditions/{name}": {

@@ -12,7 +12,7 @@ from correlation.errors import InvalidFieldError
 from correlation.kinds import condition_from_document
 from correlation.resources.records import stream_from_document
 from service.api.body import parse_json
-from service.api.problems import problem_of_field
+from service.api.documents import problem_of_field
 from service.api.wording import field_problems
 from service.documents.fields import Document
 from service.documents.models import ConditionDocument, StreamDocument, TemplateDocument

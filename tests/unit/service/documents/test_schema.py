@@ -14,7 +14,7 @@ import pytest
 
 from cli.client.resources import read_resources
 from correlation.kinds import KINDS
-from service.api.configuration import read_resources as read_bodies
+from service.api.documents import read_resources as read_bodies
 from service.configuration import Planner
 from service.documents.schema import file_schema
 from service.errors import InvalidConfigurationError

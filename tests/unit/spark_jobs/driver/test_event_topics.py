@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from correlation.resources.streams import Stream
+from kafka_client.topic_offsets import FoundTopic
 from spark_jobs.driver.event_topics import GONE_SECONDS, EventTopics, check_topics
-from spark_jobs.driver.offsets import FoundTopic
 from spark_jobs.errors import MissingTopicError
 
 

@@ -12,11 +12,11 @@ import pytest
 
 from correlation.errors import UnknownRecordVersionError
 from correlation.resources.streams import Stream
+from kafka_client.topic_offsets import FoundTopic
 from spark_jobs.driver import event_topics
 from spark_jobs.driver.checkpoint import Checkpoint
 from spark_jobs.driver.layout import Layout
 from spark_jobs.driver.losses import LossCounter
-from spark_jobs.driver.offsets import FoundTopic
 from spark_jobs.driver.parts import Parts
 from spark_jobs.errors import CheckpointStoreError, QueryFailedError
 from spark_jobs.job import Job

@@ -1,4 +1,4 @@
-"""Replacing the query of a checkpoint: what remains, also when the job is killed meanwhile."""
+"""Replacing the query of a checkpoint: what remains, even when the job is killed meanwhile."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from correlation.resources.mapping import EventMapping
 from correlation.resources.streams import Stream
 from correlation.resources.template import Template
 from correlation.resources.topics import Topics
-from spark_jobs.driver.offsets import FoundTopic
+from kafka_client.topic_offsets import FoundTopic
 from spark_jobs.driver.streams_in_force import StreamsInForce, streams_in_force
 
 TOPICS = Topics("p")

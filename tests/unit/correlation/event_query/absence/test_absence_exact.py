@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from correlation.event_query.absence.exact import Candidate, absence_probability, is_absent
+from correlation.event_query.absence.exact import Candidate, absence_probability
 from correlation.event_query.absence.windows import Interval, merge_intervals
 from correlation.resources.histogram import WHOLE_MASS, Bucket, Histogram
-from tests.unit.correlation.event_query.absence.absence_strategies import cases, judge, thresholds
+from tests.unit.correlation.event_query.absence.absence_strategies import cases, judge
 
 AFTER = (Interval(None, 0),)
 HALF = WHOLE_MASS // 2
@@ -26,16 +26,6 @@ def uniform(lo: int, hi: int) -> Histogram:
 @given(cases())
 def test_p_absence_is_the_judges(case: tuple[Histogram, list[Candidate]]) -> None:
     assert absence_probability(*case) == judge(*case)
-
-
-@given(cases(), thresholds)
-def test_p_absence_decides_as_the_judge(
-    case: tuple[Histogram, list[Candidate]], threshold: Fraction
-) -> None:
-    exact = judge(*case)
-    assert is_absent(*case, threshold) == (exact >= threshold)
-    assert is_absent(*case, exact)
-    assert not is_absent(*case, exact + Fraction(1, 10**60))
 
 
 @pytest.mark.parametrize("count", [1, 2, 9, 99])
@@ -51,7 +41,6 @@ def test_p_absence_is_not_the_product_of_pairwise_probabilities() -> None:
     assert absence_probability(positive, [candidate]) == Fraction(1, 2)
     both = absence_probability(positive, [candidate, candidate])
     assert both == judge(positive, [candidate, candidate]) == Fraction(1, 3)
-    assert is_absent(positive, [candidate, candidate], Fraction(3, 10))
 
 
 def test_p_absence_of_opposite_events_is_less_than_the_product() -> None:

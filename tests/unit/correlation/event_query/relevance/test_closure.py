@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from correlation.errors import InvalidFieldError
 from correlation.event_query.query import Point
-from correlation.event_query.relevance.closure import Closure, StreamTimes, close_clause
-from correlation.event_query.relevance.normal_form import TRUE_CLAUSE, Atom
+from correlation.event_query.relevance.closure import Closure, StreamTimes
+from correlation.event_query.relevance.normal_form import Atom
+from tests.support.closures import TRUE_CLAUSE, close_clause
 from tests.support.event_queries import ALARM_STREAMS, MINUTE, solution
 
 S_BEGIN, S_END = Point("s", "begin"), Point("s", "end")

@@ -18,15 +18,15 @@ from correlation.event_query.query import (
     Relation,
     Shifted,
 )
-from correlation.event_query.relevance.closure import StreamTimes, close_clause
+from correlation.event_query.relevance.closure import StreamTimes
 from correlation.event_query.relevance.normal_form import (
-    TRUE_CLAUSE,
     Atom,
     Clause,
     disjunctive_normal_form,
 )
 from correlation.event_query.relevance.split import push_negations
 from tests.oracle.event_queries import Event, holds
+from tests.support.closures import TRUE_CLAUSE, close_clause
 from tests.support.event_queries import as_item, begin, end, formulas
 
 A, B, C = (Point(name, "end") for name in "abc")

@@ -7,9 +7,9 @@ import math
 import pytest
 
 from correlation.event_query.query import Point
-from correlation.event_query.relevance.closure import Closure, StreamTimes, close_clause
+from correlation.event_query.relevance.closure import Closure, StreamTimes
 from correlation.event_query.relevance.keep import KeepFunction, keep_function
-from correlation.event_query.relevance.normal_form import TRUE_CLAUSE, Atom
+from correlation.event_query.relevance.normal_form import Atom
 from correlation.event_query.relevance.stream_bounds import (
     Above,
     Bottom,
@@ -24,6 +24,7 @@ from correlation.event_query.relevance.stream_bounds import (
     relevance_formula,
     results_until,
 )
+from tests.support.closures import TRUE_CLAUSE, close_clause
 
 P, Q = Point("p", "end"), Point("q", "end")
 

@@ -7,7 +7,7 @@ import pytest
 
 from correlation.topk.join.rebuild import _merge_best_kernel
 from tests.oracle.topk import TokenSet
-from tests.support.topk_joins import Case, found, numbers, to_block
+from tests.support.topk_joins import Case, found, numbers, stock_of, to_block
 
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
 
@@ -38,8 +38,8 @@ def test_rebuild_replaces_sets_and_numbers_continue() -> None:
     # Far fewer sets than before: nothing of them is left.
     join.rebuild(to_block(sets[:2]))
     assert (join.first, join.next) == (40, 42)
-    assert found(join.list_stock()) == [(40, 41)]
-    assert join.list_stock().key.tolist() == [2**54 // 3]
+    assert found(stock_of(join)) == [(40, 41)]
+    assert stock_of(join).key.tolist() == [2**54 // 3]
 
 
 def test_memory_is_counted_and_bounded_by_the_window() -> None:

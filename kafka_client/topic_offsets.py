@@ -14,7 +14,7 @@ from kafka_client.partition_offsets import Edge, OffsetRange, Place, list_offset
 from kafka_client.topic_ids import read_topic_id
 
 if TYPE_CHECKING:
-    from spark_jobs.settings import Properties
+    from kafka_client.settings import Properties
 
 _TIMEOUT_SECONDS = 10.0
 
