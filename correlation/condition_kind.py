@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 from correlation.buffers.buffer import StreamBuffer
 from correlation.explaining import GivenRecord
 from correlation.lists import Lists
 from correlation.operators import Condition, Operator, Result, Share
+from correlation.reporting import Gauge, ResultObjects, ResultReader
 from correlation.resources.schemas import RecordType
 from correlation.resources.streams import Stream
 from correlation.resources.topics import Channel
@@ -124,61 +125,6 @@ class Chance(NamedTuple):
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Gauge:
-    """A gauge that the operators of a kind report.
-
-    Parameters
-    ----------
-    description : str
-        Help string.
-    over_slots : str
-        How the values of the slots are combined: sum, max or min.
-    """
-
-    description: str
-    over_slots: Literal["sum", "max", "min"] = "sum"
-
-
-class ResultReader(Protocol):
-    """Reads the output records of a kind, in the order of their topic."""
-
-    def claims(self, record: Mapping[str, Any]) -> bool:
-        """Return whether a record is of this kind."""
-
-    def read(self, record: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
-        """Return the results that a record holds: any number, including 0.
-
-        Raises
-        ------
-        CorrelationError
-            The record refers to a record that was not read, or another version wrote it.
-        ValueError
-            A field is missing or has another type.
-        """
-
-    def describe(self, result: Mapping[str, Any]) -> str:
-        """Return a result as one readable line, without its condition and time."""
-
-
-class _ResultObjects:
-    """Reader of records that hold one result each and name their kind."""
-
-    _COMMON = frozenset({"v", "kind", "condition", "version", "alarm_id", "detected_at"})
-
-    def __init__(self, kind: str) -> None:
-        self._kind = kind
-
-    def claims(self, record: Mapping[str, Any]) -> bool:
-        return record.get("kind") == self._kind
-
-    def read(self, record: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
-        return [dict(record)]
-
-    def describe(self, result: Mapping[str, Any]) -> str:
-        return "  ".join(f"{name}={it}" for name, it in result.items() if name not in self._COMMON)
-
-
 def _no_documents(algorithm: str | None, shapes: str) -> Iterable[Values]:  # noqa: ARG001 - as typed
     return ()
 
@@ -210,6 +156,10 @@ def _no_measures(
     load: Load,  # noqa: ARG001 - as typed
 ) -> dict[str, Any]:
     return {}
+
+
+def _as_registered(document: Values) -> Values:
+    return document
 
 
 def _no_chance(_condition: object, _streams: Mapping[str, Stream]) -> None:
@@ -314,6 +264,10 @@ class ConditionKind:
     records : tuple of RecordType
         Types of its output records; kinds may share equal types. Empty: the documentation
         describes them as any JSON objects.
+    replay_document : callable
+        `(document) -> document` that `coincide replay` evaluates in place of the registered one: a
+        replay writes each result as one line, and its blocks are not those of the job. Default:
+        the registered document.
     """
 
     name: str
@@ -355,6 +309,7 @@ class ConditionKind:
         [Any, Mapping[str, Stream], Mapping[str, StreamSample], Load], dict[str, Any]
     ] = _no_measures
     records: tuple[RecordType, ...] = ()
+    replay_document: Callable[[Values], Values] = _as_registered
 
     def streams_named(self, values: Values) -> list[NamedStream]:
         """Return the streams that a document names, with the fields that contain the names.
@@ -371,4 +326,4 @@ class ConditionKind:
 
     def reader(self) -> ResultReader:
         """Return a new reader of its output records."""
-        return _ResultObjects(self.name) if self.open_reader is None else self.open_reader()
+        return ResultObjects(self.name) if self.open_reader is None else self.open_reader()

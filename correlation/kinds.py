@@ -17,8 +17,9 @@ from correlation.topk.kind import TOPK_KIND
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from correlation.condition_kind import ConditionKind, Gauge, ResultReader
+    from correlation.condition_kind import ConditionKind
     from correlation.operators import Condition
+    from correlation.reporting import Gauge, ResultReader
     from correlation.resources.records import Resource
     from correlation.resources.topics import Channel
 

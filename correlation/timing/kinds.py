@@ -182,11 +182,17 @@ def _make_kind(name: str) -> ConditionKind:
         chance=measure_chance,
         horizon_remedy="reduce the window, horizon or max_delay",
         records=_RECORDS,
+        replay_document=_without_blocks,
     )
 
 
 def _roles(condition: TimingCondition) -> dict[str, str]:
     return {"a": condition.a, "b": condition.b}
+
+
+def _without_blocks(document: Values) -> Values:
+    """Return the document with one record for each pair, and without a limit of its blocks."""
+    return {**document, "output": PAIRS, "max_pairs": None}
 
 
 def _horizon_field(condition: TimingCondition, stream: str) -> str:

@@ -9,8 +9,8 @@ import orjson
 import pytest
 
 import service.metrics
-from correlation.condition_kind import Gauge
 from correlation.engine.contract import ContractFacts
+from correlation.reporting import Gauge
 from correlation.resources.streams import Stream
 from service.log import LogRecord
 from service.metrics import Histogram, MetricsView, Sample
