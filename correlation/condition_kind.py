@@ -15,11 +15,12 @@ from correlation.buffers.buffer import StreamBuffer
 from correlation.explaining import GivenRecord
 from correlation.lists import Lists
 from correlation.operators import Condition, Operator, Result, Share
-from correlation.reporting import Gauge, ResultObjects, ResultReader
+from correlation.reporting import Gauge, ReplaySummary, ResultObjects, ResultReader
 from correlation.resources.schemas import RecordType
 from correlation.resources.streams import Stream
 from correlation.resources.topics import Channel
 from correlation.sampling import StreamSample
+from correlation.warming import WarmUp
 
 FieldType = Literal[
     "duration",
@@ -125,8 +126,8 @@ class Chance(NamedTuple):
     seconds: float
 
 
-def _no_documents(algorithm: str | None, shapes: str) -> Iterable[Values]:  # noqa: ARG001 - as typed
-    return ()
+def _no_warm_up(algorithm: str | None, shapes: str) -> WarmUp:  # noqa: ARG001 - as typed
+    return WarmUp({}, ())
 
 
 def _no_optional_roles(condition: Any) -> Collection[str]:  # noqa: ANN401, ARG001 - as typed
@@ -214,10 +215,10 @@ class ConditionKind:
         `() -> ResultReader` of its output records; None: each record is one result and names its
         kind.
     warm_up : callable
-        `(algorithm, shapes) -> documents` of conditions that are evaluated before the first batch,
-        so that kernels are compiled. Their streams are "a" and "b", with uncertain times of the
-        shapes, and "c" and "d", with exact times, the attributes `area` (a string) and `level`
-        (an integer), and tokens; see spark_jobs.worker.warm_up.
+        `(algorithm, shapes) -> WarmUp`: conditions that are evaluated before the first batch, so
+        that kernels are compiled, and their streams. `algorithm` is the only one to use, or None;
+        `shapes` is the form of uncertain times: intervals, templates or histograms. Kinds with
+        equal streams are evaluated together. Default: no conditions.
     metrics : mapping of str to str
         Help strings of its operators' counters, by name without prefix.
     gauges : mapping of str to Gauge
@@ -268,6 +269,8 @@ class ConditionKind:
         `(document) -> document` that `coincide replay` evaluates in place of the registered one: a
         replay writes each result as one line, and its blocks are not those of the job. Default:
         the registered document.
+    replay_summary : ReplaySummary or None
+        How a replay reports its counters; None: the number of results, and each of `metrics`.
     """
 
     name: str
@@ -283,7 +286,7 @@ class ConditionKind:
     explain: Callable[..., dict[str, Any]]
     example: Mapping[str, Any]
     open_reader: Callable[[], ResultReader] | None = None
-    warm_up: Callable[[str | None, str], Iterable[Values]] = _no_documents
+    warm_up: Callable[[str | None, str], WarmUp] = _no_warm_up
     metrics: Mapping[str, str] = field(default_factory=lambda: _NO_METRICS)
     named_streams: Callable[[Values], Iterable[NamedStream]] | None = None
     optional_roles: Callable[[Any], Collection[str]] = _no_optional_roles
@@ -310,6 +313,7 @@ class ConditionKind:
     ] = _no_measures
     records: tuple[RecordType, ...] = ()
     replay_document: Callable[[Values], Values] = _as_registered
+    replay_summary: ReplaySummary | None = None
 
     def streams_named(self, values: Values) -> list[NamedStream]:
         """Return the streams that a document names, with the fields that contain the names.

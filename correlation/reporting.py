@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 
@@ -21,6 +21,33 @@ class Gauge:
 
     description: str
     over_slots: Literal["sum", "max", "min"] = "sum"
+
+
+class CounterOf(Protocol):
+    """Returns the value of a counter of a condition's operators, without prefix."""
+
+    def __call__(self, name: str, **labels: str) -> int:
+        """Return the counter with these labels; 0 if it was never counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaySummary:
+    """How `coincide replay` reports the counters of a condition.
+
+    Parameters
+    ----------
+    results : str
+        Plural noun for the results, which is the name of their number in the report. Kinds with the
+        same noun share a summary.
+    summarise : callable
+        `(count) -> dict`: JSON-able facts of the report, from the counters of the condition.
+    columns : mapping of str to callable
+        `(facts) -> cell` of each further column of the table, by its title.
+    """
+
+    results: str
+    summarise: Callable[[CounterOf], dict[str, Any]]
+    columns: Mapping[str, Callable[[Mapping[str, Any]], str]] = field(default_factory=dict)
 
 
 class ResultReader(Protocol):

@@ -72,6 +72,19 @@ def test_replay_evaluates_it(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert lengths([json.loads(it) for it in alarms.read_text().splitlines()]) == FOUND
+    title, row = (it.split() for it in done.stderr.splitlines()[:2])
+    assert title == [
+        "condition",
+        "events",
+        "long_events",
+        "counted",
+        "by",
+        "its",
+        "operator",
+        "late",
+        "rejected",
+    ]
+    assert row == ["left-open", "3", "2", "2", "0", "0"]
 
 
 def test_service_job_and_commands_take_it(kafka_bootstrap: str, tmp_path: Path) -> None:
