@@ -113,6 +113,7 @@ def test_service_job_and_commands_take_it(kafka_bootstrap: str, tmp_path: Path) 
                 )
                 later = {**FOUND, "later": 5 * SECOND_US}
                 assert read_results(job, len(later)) == later
+                check_alarms(client)
             finally:
                 job.process.stop(5)
         check_commands(environment)
@@ -150,6 +151,17 @@ def check_status(client: httpx.Client, job: JobUnderTest) -> None:
     assert (status["state"], set(status["streams"])) == ("running", {"doors"})
     page = client.get("/metrics").text
     assert "# HELP coincide_long_events_total Events that are long enough." in page
+
+
+def check_alarms(client: httpx.Client) -> None:
+    """Follow the live stream from the first result on."""
+    headers = {"Accept": "text/event-stream"}
+    with client.stream("GET", "/v1/alarms?since=0", headers=headers) as answer:
+        shown = (it.removeprefix("data: ") for it in answer.iter_lines() if it.startswith("data: "))
+        item = next(json.loads(it) for it in shown if '"long"' in it)
+    assert item["description"] == f"id=long  length_us={3 * SECOND_US}"
+    items = client.get("/v1/alarms").json()["items"]
+    assert item["description"] in [it["description"] for it in items]
 
 
 def check_commands(environment: dict[str, str]) -> None:
