@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from correlation.buffers.buffer import StreamBuffer
-from correlation.explaining import GivenRecord
+from correlation.explaining import GivenRecord, SearchEffect, Step
 from correlation.lists import Lists
 from correlation.operators import Condition, Operator, Result, Share
 from correlation.reporting import Gauge, ReplaySummary, ResultObjects, ResultReader
@@ -167,6 +167,7 @@ def _no_chance(_condition: object, _streams: Mapping[str, Stream]) -> None:
     """Return None: chance alarms cannot be computed."""
 
 
+_CHANGES_VERDICT = SearchEffect("change", "the verdict")
 _NO_METRICS: Mapping[str, str] = MappingProxyType({})
 _NO_GAUGES: Mapping[str, Gauge] = MappingProxyType({})
 
@@ -209,6 +210,8 @@ class ConditionKind:
         `names_events` under its name in `events`. A kind with `search` has one more parameter,
         `found`, with a default: the records of each role that were found, newest first. A kind with
         `lists` has one more parameter, `find_list`, with a default: see correlation.explaining.
+    steps : tuple of Step
+        The steps that its explanations may contain, in order.
     example : mapping
         Example document of this kind.
     open_reader : callable or None
@@ -246,6 +249,8 @@ class ConditionKind:
         `(condition, streams, given) -> {role: test}`: optional roles, given or not, whose further
         events may change the verdict from satisfied to not satisfied; each with a test of a record
         that may.
+    search_effect : SearchEffect
+        What the events that `search` finds may do, for notes.
     chance : callable
         `(condition, streams) -> Chance`, or None if chance alarms are not in proportion to the
         rates of two streams, or cannot be computed. Default: None.
@@ -294,6 +299,8 @@ class ConditionKind:
         [Any, Mapping[str, Stream], Mapping[str, GivenRecord]],
         Mapping[str, Callable[[GivenRecord], bool]],
     ] = _no_search
+    search_effect: SearchEffect = _CHANGES_VERDICT
+    steps: tuple[Step, ...] = ()
     chance: Callable[[Any, Mapping[str, Stream]], Chance | None] = _no_chance
     picture: Callable[[Any, Mapping[str, Stream]], str] | None = None
     names_events: bool = False

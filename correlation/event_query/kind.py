@@ -10,11 +10,12 @@ from correlation.event_query.alarm_format import KIND
 from correlation.event_query.building import build_condition, named_streams, stored_query
 from correlation.event_query.checking import check_streams, choose_streams
 from correlation.event_query.evaluation.operator import METRICS, EventQueryOperator
-from correlation.event_query.explain import explain_combination, find_stopping
+from correlation.event_query.explain import STEPS, explain_combination, find_stopping
 from correlation.event_query.picture import draw_constraints
 from correlation.event_query.plan import derive_costs, plan_query
 from correlation.event_query.reading import QueryResultReader
 from correlation.event_query.record_types import RECORDS
+from correlation.explaining import SearchEffect
 from correlation.warming import WarmUp, usual_streams
 
 if TYPE_CHECKING:
@@ -126,6 +127,7 @@ EVENT_QUERY_KIND = ConditionKind(
     plan=plan_query,
     roles=_roles,
     explain=explain_combination,
+    steps=STEPS,
     example={"kind": KIND, "query": _RUNNING_EXAMPLE},
     open_reader=QueryResultReader,
     warm_up=_warm_up,
@@ -133,6 +135,7 @@ EVENT_QUERY_KIND = ConditionKind(
     named_streams=named_streams,
     optional_roles=_optional_roles,
     search=find_stopping,
+    search_effect=SearchEffect("stop", "the combination"),
     picture=draw_constraints,
     names_events=True,
     horizon_remedy=_HORIZON_REMEDY,

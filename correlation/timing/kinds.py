@@ -22,7 +22,7 @@ from correlation.timing.conditions import (
     check_streams,
 )
 from correlation.timing.counters import METRICS, SUMMARY
-from correlation.timing.explain import explain_pair
+from correlation.timing.explain import STEPS, explain_pair
 from correlation.timing.factored.operator import FactoredOperator
 from correlation.timing.filter_operator import FilterOperator
 from correlation.timing.final_operator import FinalOperator
@@ -168,6 +168,7 @@ def _make_kind(name: str) -> ConditionKind:
         plan=plan_condition,
         roles=_roles,
         explain=explain_pair,
+        steps=STEPS,
         example={"kind": name, "a": "acoustic", "b": "seismic", **example, "threshold": "0.6"},
         open_reader=AlarmReader,
         warm_up=partial(_warm_up, name),

@@ -19,7 +19,7 @@ from correlation.topk.condition import (
     build_condition,
     check_streams,
 )
-from correlation.topk.explain import explain_pair
+from correlation.topk.explain import STEPS, explain_pair
 from correlation.topk.merging import merge_shares
 from correlation.topk.operator import GAUGES, METRICS, TopKOperator
 from correlation.topk.plan import derive_costs, plan_condition
@@ -151,6 +151,7 @@ TOPK_KIND = ConditionKind(
     plan=plan_condition,
     roles=_roles,
     explain=explain_pair,
+    steps=STEPS,
     example={"kind": KIND, "a": "acoustic", "k": 10, "window": "1h"},
     open_reader=ChangeReader,
     warm_up=_warm_up,

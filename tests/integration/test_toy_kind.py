@@ -130,6 +130,8 @@ def check_rest(client: httpx.Client) -> None:
     assert valid["derived"]["buffer_horizon_us"] == {"doors": 0}
     schemas = client.get("/openapi.json").json()["components"]["schemas"]
     assert any("min_length" in it.get("properties", {}) for it in schemas.values())
+    described = schemas["ExplainedStep"]["properties"]["step"]["description"]
+    assert "long_event: threshold, the event is too short." in described
 
 
 def check_job(job: JobUnderTest) -> None:
@@ -174,6 +176,7 @@ def check_commands(environment: dict[str, str]) -> None:
     )
     assert explained.returncode == 1, explained.stderr
     assert "the event is too short" in explained.stdout
+    assert "✗ length" in explained.stdout
     missing = coincide("explain", "left-open", "--a", asked, environment=environment)
     assert missing.returncode != 0
     assert "event: is missing" in missing.stderr

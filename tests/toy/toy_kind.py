@@ -17,7 +17,7 @@ from correlation.buffers.columns import Int64s, SetsColumn
 from correlation.buffers.segment import Segment
 from correlation.condition_kind import ConditionKind, Field, Load
 from correlation.errors import InvalidFieldError
-from correlation.explaining import GivenRecord, read_given
+from correlation.explaining import GivenRecord, Step, read_given
 from correlation.operators import (
     Encode,
     Evaluation,
@@ -203,6 +203,7 @@ KINDS = [
         plan=lambda condition, _streams: {"compares": f"{condition.min_length_us} us"},
         roles=lambda condition: {"event": condition.stream},
         explain=_explain,
+        steps=(Step("threshold", "the event is too short", "length"),),
         example={"kind": NAME, "stream": "acoustic", "min_length": "1s"},
         warm_up=_warm_up,
         metrics={"long_events_total": "Events that are long enough."},
