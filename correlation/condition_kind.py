@@ -15,7 +15,7 @@ from correlation.buffers.buffer import StreamBuffer
 from correlation.explaining import GivenRecord, SearchEffect, Step
 from correlation.lists import Lists
 from correlation.operators import Condition, Operator, Result, Share
-from correlation.reporting import Gauge, ReplaySummary, ResultObjects, ResultReader
+from correlation.reporting import Gauge, Ratio, ReplaySummary, ResultObjects, ResultReader
 from correlation.resources.schemas import RecordType
 from correlation.resources.streams import Stream
 from correlation.resources.topics import Channel
@@ -114,15 +114,15 @@ class Chance(NamedTuple):
 
     Attributes
     ----------
-    a, b : str
-        Names of the streams; equal for a self-correlation.
+    streams : mapping of role to stream
+        Names of the two streams, which are equal for a self-correlation. The roles are labels of
+        the metric `chance_seconds`.
     seconds : float
         Alarms per second at one event per second of each stream. The number of alarms is this times
         the rates of both streams, divided by the number of equally frequent keys.
     """
 
-    a: str
-    b: str
+    streams: Mapping[str, str]
     seconds: float
 
 
@@ -170,6 +170,7 @@ def _no_chance(_condition: object, _streams: Mapping[str, Stream]) -> None:
 _CHANGES_VERDICT = SearchEffect("change", "the verdict")
 _NO_METRICS: Mapping[str, str] = MappingProxyType({})
 _NO_GAUGES: Mapping[str, Gauge] = MappingProxyType({})
+_NO_RATIOS: Mapping[str, Ratio] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +227,9 @@ class ConditionKind:
         Help strings of its operators' counters, by name without prefix.
     gauges : mapping of str to Gauge
         Gauges of its operators (`Evaluation.gauges`), by name without prefix.
+    ratios : mapping of str to Ratio
+        Ratios of its counters, by name without prefix. The first is the `hit_ratio` of a
+        condition's status.
     channels : tuple of Channel
         Channels of its results beside alarms; kinds may share equal channels.
     lists : Lists or None
@@ -309,6 +313,7 @@ class ConditionKind:
     ] = _as_held
     horizon_remedy: str = "reduce max_delay"
     gauges: Mapping[str, Gauge] = field(default_factory=lambda: _NO_GAUGES)
+    ratios: Mapping[str, Ratio] = field(default_factory=lambda: _NO_RATIOS)
     channels: tuple[Channel, ...] = ()
     lists: Lists | None = None
     withdraw: (

@@ -23,6 +23,23 @@ class Gauge:
     over_slots: Literal["sum", "max", "min"] = "sum"
 
 
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A gauge that is the quotient of two counters with the same labels, if the second is not 0.
+
+    Parameters
+    ----------
+    numerator, denominator : str
+        Names of the counters, without prefix.
+    description : str
+        Help string.
+    """
+
+    numerator: str
+    denominator: str
+    description: str
+
+
 class CounterOf(Protocol):
     """Returns the value of a counter of a condition's operators, without prefix."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from correlation.reporting import ReplaySummary
+from correlation.reporting import Ratio, ReplaySummary
 from correlation.timing.intervals.pairs import DECIDED_BY
 
 if TYPE_CHECKING:
@@ -23,8 +23,16 @@ METRICS = {
 }
 
 
+HIT_RATIO = Ratio(
+    "lookup_hits_total",
+    "probe_region_events_total",
+    "Share of the events in probe regions decided by the look-up tables.",
+)
+RATIOS = {"lookup_hit_ratio": HIT_RATIO}
+
+
 def _summarise(count: CounterOf) -> dict[str, Any]:
-    probed, hits = count("probe_region_events_total"), count("lookup_hits_total")
+    probed, hits = count(HIT_RATIO.denominator), count(HIT_RATIO.numerator)
     return {
         "decided_by": {way: count("pairs_total", decided_by=way) for way in DECIDED_BY},
         "hit_ratio": round(hits / probed, 6) if probed else None,

@@ -21,7 +21,7 @@ from correlation.timing.conditions import (
     build_condition,
     check_streams,
 )
-from correlation.timing.counters import METRICS, SUMMARY
+from correlation.timing.counters import METRICS, RATIOS, SUMMARY
 from correlation.timing.explain import STEPS, explain_pair
 from correlation.timing.factored.operator import FactoredOperator
 from correlation.timing.filter_operator import FilterOperator
@@ -173,6 +173,7 @@ def _make_kind(name: str) -> ConditionKind:
         open_reader=AlarmReader,
         warm_up=partial(_warm_up, name),
         metrics=METRICS,
+        ratios=RATIOS,
         chance=measure_chance,
         horizon_remedy="reduce the window, horizon or max_delay",
         records=_RECORDS,
