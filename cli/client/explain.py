@@ -124,7 +124,7 @@ def show_explanation(answer: Mapping[str, Any], console: Console) -> None:
     console.print(_steps_table(answer))
     console.print()
     events = answer.get("events") or {role: answer[role] for role in answer["roles"]}
-    if answer.get("events") is None and set(events) <= {"a", "b"}:
+    if answer.get("events") is None:
         for role, event in events.items():
             for line in _describe_event(role.upper(), event):
                 console.print(line, markup=False, soft_wrap=True)
