@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 from correlation.buffers.buffer import StreamBuffer
-from correlation.explaining import GivenRecord
+from correlation.explaining import GivenRecord, SearchEffect, Step
 from correlation.lists import Lists
 from correlation.operators import Condition, Operator, Result, Share
+from correlation.reporting import Gauge, Ratio, ReplaySummary, ResultObjects, ResultReader
 from correlation.resources.schemas import RecordType
 from correlation.resources.streams import Stream
 from correlation.resources.topics import Channel
 from correlation.sampling import StreamSample
+from correlation.warming import WarmUp
 
 FieldType = Literal[
     "duration",
@@ -112,75 +114,20 @@ class Chance(NamedTuple):
 
     Attributes
     ----------
-    a, b : str
-        Names of the streams; equal for a self-correlation.
+    streams : mapping of role to stream
+        Names of the two streams, which are equal for a self-correlation. The roles are labels of
+        the metric `chance_seconds`.
     seconds : float
         Alarms per second at one event per second of each stream. The number of alarms is this times
         the rates of both streams, divided by the number of equally frequent keys.
     """
 
-    a: str
-    b: str
+    streams: Mapping[str, str]
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Gauge:
-    """A gauge that the operators of a kind report.
-
-    Parameters
-    ----------
-    description : str
-        Help string.
-    over_slots : str
-        How the values of the slots are combined: sum, max or min.
-    """
-
-    description: str
-    over_slots: Literal["sum", "max", "min"] = "sum"
-
-
-class ResultReader(Protocol):
-    """Reads the output records of a kind, in the order of their topic."""
-
-    def claims(self, record: Mapping[str, Any]) -> bool:
-        """Return whether a record is of this kind."""
-
-    def read(self, record: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
-        """Return the results that a record holds: any number, including 0.
-
-        Raises
-        ------
-        CorrelationError
-            The record refers to a record that was not read, or another version wrote it.
-        ValueError
-            A field is missing or has another type.
-        """
-
-    def describe(self, result: Mapping[str, Any]) -> str:
-        """Return a result as one readable line, without its condition and time."""
-
-
-class _ResultObjects:
-    """Reader of records that hold one result each and name their kind."""
-
-    _COMMON = frozenset({"v", "kind", "condition", "version", "alarm_id", "detected_at"})
-
-    def __init__(self, kind: str) -> None:
-        self._kind = kind
-
-    def claims(self, record: Mapping[str, Any]) -> bool:
-        return record.get("kind") == self._kind
-
-    def read(self, record: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
-        return [dict(record)]
-
-    def describe(self, result: Mapping[str, Any]) -> str:
-        return "  ".join(f"{name}={it}" for name, it in result.items() if name not in self._COMMON)
-
-
-def _no_documents(algorithm: str | None, shapes: str) -> Iterable[Values]:  # noqa: ARG001 - as typed
-    return ()
+def _no_warm_up(algorithm: str | None, shapes: str) -> WarmUp:  # noqa: ARG001 - as typed
+    return WarmUp({}, ())
 
 
 def _no_optional_roles(condition: Any) -> Collection[str]:  # noqa: ANN401, ARG001 - as typed
@@ -212,12 +159,18 @@ def _no_measures(
     return {}
 
 
+def _as_registered(document: Values) -> Values:
+    return document
+
+
 def _no_chance(_condition: object, _streams: Mapping[str, Stream]) -> None:
     """Return None: chance alarms cannot be computed."""
 
 
+_CHANGES_VERDICT = SearchEffect("change", "the verdict")
 _NO_METRICS: Mapping[str, str] = MappingProxyType({})
 _NO_GAUGES: Mapping[str, Gauge] = MappingProxyType({})
+_NO_RATIOS: Mapping[str, Ratio] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,20 +211,25 @@ class ConditionKind:
         `names_events` under its name in `events`. A kind with `search` has one more parameter,
         `found`, with a default: the records of each role that were found, newest first. A kind with
         `lists` has one more parameter, `find_list`, with a default: see correlation.explaining.
+    steps : tuple of Step
+        The steps that its explanations may contain, in order.
     example : mapping
         Example document of this kind.
     open_reader : callable or None
         `() -> ResultReader` of its output records; None: each record is one result and names its
         kind.
     warm_up : callable
-        `(algorithm, shapes) -> documents` of conditions that are evaluated before the first batch,
-        so that kernels are compiled. Their streams are "a" and "b", with uncertain times of the
-        shapes, and "c" and "d", with exact times, the attributes `area` (a string) and `level`
-        (an integer), and tokens; see spark_jobs.worker.warm_up.
+        `(algorithm, shapes) -> WarmUp`: conditions that are evaluated before the first batch, so
+        that kernels are compiled, and their streams. `algorithm` is the only one to use, or None;
+        `shapes` is the form of uncertain times: intervals, templates or histograms. Kinds with
+        equal streams are evaluated together. Default: no conditions.
     metrics : mapping of str to str
         Help strings of its operators' counters, by name without prefix.
     gauges : mapping of str to Gauge
         Gauges of its operators (`Evaluation.gauges`), by name without prefix.
+    ratios : mapping of str to Ratio
+        Ratios of its counters, by name without prefix. The first is the `hit_ratio` of a
+        condition's status.
     channels : tuple of Channel
         Channels of its results beside alarms; kinds may share equal channels.
     lists : Lists or None
@@ -295,6 +253,8 @@ class ConditionKind:
         `(condition, streams, given) -> {role: test}`: optional roles, given or not, whose further
         events may change the verdict from satisfied to not satisfied; each with a test of a record
         that may.
+    search_effect : SearchEffect
+        What the events that `search` finds may do, for notes.
     chance : callable
         `(condition, streams) -> Chance`, or None if chance alarms are not in proportion to the
         rates of two streams, or cannot be computed. Default: None.
@@ -314,6 +274,12 @@ class ConditionKind:
     records : tuple of RecordType
         Types of its output records; kinds may share equal types. Empty: the documentation
         describes them as any JSON objects.
+    replay_document : callable
+        `(document) -> document` that `coincide replay` evaluates in place of the registered one: a
+        replay writes each result as one line, and its blocks are not those of the job. Default:
+        the registered document.
+    replay_summary : ReplaySummary or None
+        How a replay reports its counters; None: the number of results, and each of `metrics`.
     """
 
     name: str
@@ -329,7 +295,7 @@ class ConditionKind:
     explain: Callable[..., dict[str, Any]]
     example: Mapping[str, Any]
     open_reader: Callable[[], ResultReader] | None = None
-    warm_up: Callable[[str | None, str], Iterable[Values]] = _no_documents
+    warm_up: Callable[[str | None, str], WarmUp] = _no_warm_up
     metrics: Mapping[str, str] = field(default_factory=lambda: _NO_METRICS)
     named_streams: Callable[[Values], Iterable[NamedStream]] | None = None
     optional_roles: Callable[[Any], Collection[str]] = _no_optional_roles
@@ -337,6 +303,8 @@ class ConditionKind:
         [Any, Mapping[str, Stream], Mapping[str, GivenRecord]],
         Mapping[str, Callable[[GivenRecord], bool]],
     ] = _no_search
+    search_effect: SearchEffect = _CHANGES_VERDICT
+    steps: tuple[Step, ...] = ()
     chance: Callable[[Any, Mapping[str, Stream]], Chance | None] = _no_chance
     picture: Callable[[Any, Mapping[str, Stream]], str] | None = None
     names_events: bool = False
@@ -345,6 +313,7 @@ class ConditionKind:
     ] = _as_held
     horizon_remedy: str = "reduce max_delay"
     gauges: Mapping[str, Gauge] = field(default_factory=lambda: _NO_GAUGES)
+    ratios: Mapping[str, Ratio] = field(default_factory=lambda: _NO_RATIOS)
     channels: tuple[Channel, ...] = ()
     lists: Lists | None = None
     withdraw: (
@@ -355,6 +324,8 @@ class ConditionKind:
         [Any, Mapping[str, Stream], Mapping[str, StreamSample], Load], dict[str, Any]
     ] = _no_measures
     records: tuple[RecordType, ...] = ()
+    replay_document: Callable[[Values], Values] = _as_registered
+    replay_summary: ReplaySummary | None = None
 
     def streams_named(self, values: Values) -> list[NamedStream]:
         """Return the streams that a document names, with the fields that contain the names.
@@ -371,4 +342,4 @@ class ConditionKind:
 
     def reader(self) -> ResultReader:
         """Return a new reader of its output records."""
-        return _ResultObjects(self.name) if self.open_reader is None else self.open_reader()
+        return ResultObjects(self.name) if self.open_reader is None else self.open_reader()

@@ -39,6 +39,34 @@ _CANONICAL = ({"time"}, {"earliest", "latest"}, {"detected", "template"}, {"hist
 _NEVER_US = 2 * TIME_LIMIT_US
 
 
+class Step(NamedTuple):
+    """A step of the explanations of a kind.
+
+    Attributes
+    ----------
+    name : str
+        Name in the answer.
+    failure : str
+        Meaning of the step if it failed, for the documentation.
+    title : str
+        Name that `coincide explain` shows; empty: `name`.
+    """
+
+    name: str
+    failure: str
+    title: str = ""
+
+
+CONTRACT = Step("contract", "a record is not a valid event of its stream")
+
+
+class SearchEffect(NamedTuple):
+    """Effect of the events that `ConditionKind.search` finds: a verb and its object."""
+
+    verb: str
+    object: str
+
+
 class Place(NamedTuple):
     """Position of a record in Kafka."""
 

@@ -17,8 +17,9 @@ from correlation.topk.kind import TOPK_KIND
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from correlation.condition_kind import ConditionKind, Gauge, ResultReader
+    from correlation.condition_kind import ConditionKind
     from correlation.operators import Condition
+    from correlation.reporting import Gauge, Ratio, ResultReader
     from correlation.resources.records import Resource
     from correlation.resources.topics import Channel
 
@@ -82,6 +83,9 @@ KINDS: Mapping[str, ConditionKind] = MappingProxyType(_all_kinds())
 CHANNELS = channels_of(KINDS.values())
 GAUGES: Mapping[str, Gauge] = MappingProxyType(
     {name: gauge for kind in KINDS.values() for name, gauge in kind.gauges.items()}
+)
+RATIOS: Mapping[str, Ratio] = MappingProxyType(
+    {name: ratio for kind in KINDS.values() for name, ratio in kind.ratios.items()}
 )
 
 

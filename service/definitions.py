@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from correlation.kinds import GAUGES, KINDS
+from correlation.kinds import GAUGES, KINDS, RATIOS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -61,7 +61,6 @@ _GAUGES = {
     "buffer_keep_timestamp_seconds": "Events before this time are dropped from the buffer.",
     "condition_keep_timestamp_seconds": "Events before this time are not needed by the condition.",
     "state_bytes": "Size of the state.",
-    "lookup_hit_ratio": "Share of the events in probe regions decided by the look-up tables.",
     "chance_seconds": "Chance alarms per second at one event per second of a and b, and one key.",
     "batch_duration_seconds": "Duration of the newest batch, by phase.",
     "batch_events": "Records in the newest batch.",
@@ -96,6 +95,8 @@ def _define() -> Iterator[Definition]:
             yield Definition(name, "counter", text)
     for name, gauge in GAUGES.items():
         yield Definition(name, "gauge", gauge.description)
+    for name, ratio in RATIOS.items():
+        yield Definition(name, "gauge", ratio.description)
 
 
 DEFINITIONS: Mapping[str, Definition] = MappingProxyType({it.name: it for it in _define()})

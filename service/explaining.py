@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from correlation.explaining import FindList, GivenRecord
+from correlation.explaining import FindList, GivenRecord, SearchEffect
 from correlation.kinds import KINDS, to_condition
 from service.documents.given_records import read_given
 from service.errors import EventNotFoundError, FieldProblem, InvalidDocumentError
@@ -33,7 +33,7 @@ class Asked:
     Parameters
     ----------
     fields : mapping of str to document
-        Events that are fields of the request: `a` and `b` of timing conditions.
+        Events that are fields of the request, by role.
     events : mapping of str to document, or None
         The field `events`: those of kinds whose events are named by users; None: it is missing.
     """
@@ -127,10 +127,10 @@ class Explainer:
                     given[role] = records[0]
                     roles[role] = all_roles[role]
             notes += [
-                _describe_search(role, searched[role].topic, span, finding)
+                _describe_search(role, kind.search_effect, searched[role].topic, span, finding)
                 for role, finding in findings.items()
             ]
-            answer |= _limit_verdict(answer, findings.values(), span)
+            answer |= _limit_verdict(answer, kind.search_effect, findings.values(), span)
         notes += _describe_condition(stored, given)
         return {
             "condition": condition.name,
@@ -210,12 +210,14 @@ def _describe_place(finding: Finding, topic: str, span: Span) -> str:
     return f"{where}, all of the range" if asked_range else f"{where}, all its records"
 
 
-def _describe_search(role: str, topic: str, span: Span, finding: Finding) -> str:
+def _describe_search(
+    role: str, effect: SearchEffect, topic: str, span: Span, finding: Finding
+) -> str:
     where = _describe_place(finding, topic, span)
     if not finding.matches:
-        return f"no event {role} can stop the combination {where}"
+        return f"no event {role} can {effect.verb} {effect.object} {where}"
     used = "" if _has_all(finding) else f"; the newest {len(finding.records)} are used"
-    return f"{finding.matches} events {role} can stop it {where}{used}"
+    return f"{finding.matches} events {role} can {effect.verb} it {where}{used}"
 
 
 def _has_all(finding: Finding) -> bool:
@@ -224,7 +226,7 @@ def _has_all(finding: Finding) -> bool:
 
 
 def _limit_verdict(
-    answer: Mapping[str, Any], findings: Iterable[Finding], span: Span
+    answer: Mapping[str, Any], effect: SearchEffect, findings: Iterable[Finding], span: Span
 ) -> dict[str, Any]:
     """Return whether all records were searched, and an explanation that says so if it matters.
 
@@ -235,7 +237,8 @@ def _limit_verdict(
     )
     if complete or answer["verdict"] != "satisfied":
         return {"complete": complete}
-    limit = "only a part of the records was searched, and others may stop the combination"
+    others = f"others may {effect.verb} {effect.object}"
+    limit = f"only a part of the records was searched, and {others}"
     return {"complete": False, "explanation": f"{answer['explanation']}; {limit}"}
 
 

@@ -58,7 +58,7 @@ class JobCollector(Collector):
         if job is not None and job["lost"] is not None:
             lost = sum(sum(partitions.values()) for partitions in job["lost"].values())
             counters.append(_sample("records_lost_total", lost))
-        gauges = [*view.gauges(), *view.hit_ratios(), *self._own_gauges()]
+        gauges = [*view.gauges(), *view.ratios(), *self._own_gauges()]
         yield from _families(CounterMetricFamily, counters)
         yield from _families(GaugeMetricFamily, gauges)
         histograms = [(*it[:2], [*it.buckets.items()], it.total) for it in view.histograms()]
@@ -81,7 +81,7 @@ class JobCollector(Collector):
             yield from _contract_gauges(declared, plane.metrics.contract(declared))
         registered = plane.registry.resources("condition"), plane.registry.resources("stream")
         for name, chance in self._chances.of(*registered).items():
-            yield _sample("chance_seconds", chance.seconds, condition=name, a=chance.a, b=chance.b)
+            yield _sample("chance_seconds", chance.seconds, condition=name, **chance.streams)
         applied = plane.applied_config_offset()
         if applied is not None:
             yield _sample("config_applied_offset", applied)

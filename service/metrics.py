@@ -19,7 +19,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator, mod
 
 from correlation.config_records import Unreadable, list_unreadable
 from correlation.engine.contract import ContractFacts, declaration
-from correlation.kinds import GAUGES
+from correlation.kinds import GAUGES, RATIOS
 
 if TYPE_CHECKING:
     from correlation.resources.streams import Stream
@@ -303,13 +303,15 @@ class MetricsView:
         found = [it.value for it in self.gauges() if it.name == name and wanted <= set(it.labels)]
         return int(sum(found)) if found else None
 
-    def hit_ratios(self) -> list[Sample]:
-        """Compute the share of events in probe regions that the look-up tables decided."""
-        probed = {it.labels: it.value for it in self.counters() if it.name == PROBED}
-        hits = {it.labels: it.value for it in self.counters() if it.name == HITS}
+    def ratios(self) -> list[Sample]:
+        """Compute the ratios of counters that the kinds declare."""
+        counted: dict[str, dict[Labels, float]] = defaultdict(dict)
+        for it in self.counters():
+            counted[it.name][it.labels] = it.value
         return [
-            Sample("lookup_hit_ratio", labels, hits.get(labels, 0) / count)
-            for labels, count in sorted(probed.items())
+            Sample(name, labels, counted[ratio.numerator].get(labels, 0) / count)
+            for name, ratio in RATIOS.items()
+            for labels, count in sorted(counted[ratio.denominator].items())
             if count > 0
         ]
 
@@ -324,10 +326,6 @@ class MetricsView:
         slots = self._all()
         newest = max((slot.at for slot in slots), default=0)
         return [slot for slot in slots if slot.at >= newest - _FORGOTTEN_US]
-
-
-PROBED = "probe_region_events_total"
-HITS = "lookup_hits_total"
 
 
 def _read(key: bytes, value: bytes) -> _Slot | dict[str, Any]:

@@ -18,6 +18,7 @@ from cli.client.absence_picture import draw_absence
 from cli.client.lines import printable
 from cli.client.picture import LEGEND, draw_pair
 from cli.errors import UsageError
+from correlation.kinds import KINDS
 from correlation.resources.attributes import describe_attributes
 from correlation.resources.durations import describe_duration
 from correlation.resources.times import describe_moment
@@ -30,14 +31,6 @@ if TYPE_CHECKING:
 
 Document = dict[str, Any]
 _STDIN = "-"
-_STEPS = {
-    "contract": "contract",
-    "filter": "filters",
-    "same_event": "two events",
-    "key": "key",
-    "expired": "distance",
-    "threshold": "threshold",
-}
 _MARKS = {True: "[green]✓[/]", False: "[red]✗[/]", None: "[dim]·[/]"}
 _REGIONS = {
     "satisfaction": "satisfaction region",
@@ -131,7 +124,7 @@ def show_explanation(answer: Mapping[str, Any], console: Console) -> None:
     console.print(_steps_table(answer))
     console.print()
     events = answer.get("events") or {role: answer[role] for role in answer["roles"]}
-    if answer.get("events") is None and set(events) <= {"a", "b"}:
+    if answer.get("events") is None:
         for role, event in events.items():
             for line in _describe_event(role.upper(), event):
                 console.print(line, markup=False, soft_wrap=True)
@@ -161,9 +154,11 @@ def show_explanation(answer: Mapping[str, Any], console: Console) -> None:
 def _steps_table(answer: Mapping[str, Any]) -> Table:
     """Return the table of steps, without a detail that repeats the explanation."""
     table = Table.grid(padding=(0, 1))
+    kind = KINDS.get(answer["kind"])
+    titles = {} if kind is None else {it.name: it.title or it.name for it in kind.steps}
     for step in answer["steps"]:
         detail = step["detail"] if step["detail"] != answer["explanation"] else None
-        name = _STEPS.get(step["step"], step["step"])
+        name = titles.get(step["step"], step["step"])
         table.add_row(_MARKS[step["passed"]], escape(name), escape(detail or ""))
     return table
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
@@ -13,7 +14,6 @@ from cli.replay.options import EventFile
 from cli.replay.results import Labels, Totals
 from cli.replay.thresholds import name_at
 from correlation.kinds import KINDS
-from correlation.timing.intervals.pairs import DECIDED_BY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,8 +27,14 @@ if TYPE_CHECKING:
     from correlation.resources.streams import Stream
 
 Document = dict[str, Any]
-# Counter of the kinds whose results are pairs; the results of all others are `results`.
-_PAIRS = "pairs_total"
+# Name of the number of results of kinds without a summary.
+_RESULTS = "results"
+# Further columns of the table, by the name of the number of results.
+_COLUMNS = {
+    it.replay_summary.results: it.replay_summary.columns
+    for it in KINDS.values()
+    if it.replay_summary is not None
+} | {_RESULTS: {}}
 
 
 def summarise(
@@ -71,17 +77,15 @@ def summarise(
             "rejected": sum(sum(it["rejected"].values()) for it in read),
         }
         kind = KINDS[resource.document["kind"]]
-        pairs = _PAIRS in kind.metrics
         if thresholds:
-            found["pairs_at" if pairs else "results_at"] = {
+            found[f"{_results_of(kind)}_at"] = {
                 format(threshold, "f"): _count(
                     totals, "alarms_total", condition=name_at(number, threshold)
                 )
                 for threshold in thresholds
             }
         else:
-            name = resource.name
-            found |= _pairs_report(totals, name) if pairs else _results_report(totals, name, kind)
+            found |= _results_report(totals, resource.name, kind)
         report["conditions"][resource.name] = found
     return report
 
@@ -109,8 +113,20 @@ def _stream_report(stream: Stream, sources: Sequence[Source]) -> Document:
     return {"topic": stream.topic, **report, "lost": sum(it.lost for it in counts)}
 
 
+def _results_of(kind: ConditionKind) -> str:
+    return _RESULTS if kind.replay_summary is None else kind.replay_summary.results
+
+
 def _results_report(totals: Totals, name: str, kind: ConditionKind) -> Document:
-    """Return the number of results, and the metrics of the kind with their labels."""
+    """Return the number of results, and the facts from the counters of the kind."""
+    number = {_results_of(kind): _count(totals, "alarms_total", condition=name)}
+    if kind.replay_summary is None:
+        return {**number, "metrics": _metrics_report(totals, name, kind)}
+    return number | kind.replay_summary.summarise(partial(_count, totals, condition=name))
+
+
+def _metrics_report(totals: Totals, name: str, kind: ConditionKind) -> dict[str, int]:
+    """Return the metrics of the kind: their totals, and their values by labels."""
     metrics = dict.fromkeys(kind.metrics, 0)
     for (metric, labels), count in sorted(totals.items()):
         if metric in kind.metrics and ("condition", name) in labels:
@@ -118,20 +134,7 @@ def _results_report(totals: Totals, name: str, kind: ConditionKind) -> Document:
             others = [f"{label}={value}" for label, value in labels if label != "condition"]
             if others:
                 metrics[f"{metric}{{{','.join(others)}}}"] = count
-    return {"results": _count(totals, "alarms_total", condition=name), "metrics": metrics}
-
-
-def _pairs_report(totals: Totals, name: str) -> Document:
-    probed = _count(totals, "probe_region_events_total", condition=name)
-    hits = _count(totals, "lookup_hits_total", condition=name)
-    return {
-        "pairs": _count(totals, "alarms_total", condition=name),
-        "decided_by": {
-            way: _count(totals, "pairs_total", condition=name, decided_by=way) for way in DECIDED_BY
-        },
-        "hit_ratio": round(hits / probed, 6) if probed else None,
-        "evaluations": _count(totals, "pair_evaluations_total", condition=name),
-    }
+    return metrics
 
 
 def _count(totals: Totals, name: str, **labels: str) -> int:
@@ -179,7 +182,8 @@ def _show_conditions(conditions: Mapping[str, Document], console: Console) -> No
     """Print a table with the columns that the conditions need, and the metrics of their kinds."""
     rows = [_row_of(name, found) for name, found in conditions.items()]
     table = Table(box=None, pad_edge=False)
-    for title in ("condition", "events", "pairs", "results", "hit ratio", "late", "rejected"):
+    further = dict.fromkeys(title for columns in _COLUMNS.values() for title in columns)
+    for title in ("condition", "events", *_COLUMNS, *further, "late", "rejected"):
         if any(title in row for row in rows):
             table.add_column(title, justify="left" if title == "condition" else "right")
     for row in rows:
@@ -194,16 +198,13 @@ def _show_conditions(conditions: Mapping[str, Document], console: Console) -> No
 def _row_of(name: str, found: Document) -> dict[str, str]:
     """Return the cells of a condition by the titles of their columns."""
     row = {"condition": name, "events": f"{found['events']:,}"}
-    for title in ("pairs", "results"):
-        if title in found:
-            row[title] = f"{found[title]:,}"
-        elif f"{title}_at" in found:
-            row[title] = "see above"
-    if "pairs" in found:
-        ratio = found["hit_ratio"]
-        row["hit ratio"] = "no probing" if ratio is None else f"{ratio:.3f}"
-    elif "pairs" in row:
-        row["hit ratio"] = ""
+    for results, columns in _COLUMNS.items():
+        if results in found:
+            row[results] = f"{found[results]:,}"
+            row |= {title: show(found) for title, show in columns.items()}
+        elif f"{results}_at" in found:
+            row[results] = "see above"
+            row |= dict.fromkeys(columns, "")
     return row | {title: f"{found[title]:,}" for title in ("late", "rejected")}
 
 
@@ -234,7 +235,7 @@ def show_rejected(report: Document, console: Console, *, letters: bool, strict: 
 def show_thresholds(report: Document, console: Console) -> None:
     """Print the number of results of each condition at each threshold."""
     counts = {
-        name: found.get("pairs_at") or found["results_at"]
+        name: next(it for field, it in found.items() if field.endswith("_at"))
         for name, found in report["conditions"].items()
     }
     table = Table(box=None, pad_edge=False)

@@ -13,9 +13,8 @@ from cli.client.resources import read_resources
 from cli.errors import UsageError
 from correlation.engine.program import Control
 from correlation.errors import InvalidFieldError
-from correlation.kinds import to_condition
+from correlation.kinds import KINDS, to_condition
 from correlation.resources.records import Resource
-from correlation.timing.conditions import PAIRS
 from service.api.body import parse_json
 from service.api.documents import problem_of_field
 from service.api.wording import field_problems
@@ -193,10 +192,8 @@ def _read_condition(resource: ResourceFile, streams: Mapping[str, Stream]) -> Re
         raise _refusal(resource, _problems(error, resource)) from error
     except ServiceError as error:
         raise _refusal(resource, error.problems, error.detail) from error
-    # Every line of the output file is one alarm, even for conditions with factored output. A limit
-    # of pairs does not apply: the blocks are not those of the job.
-    changes = {"output": PAIRS} | ({"max_pairs": None} if "max_pairs" in document else {})
-    return Resource("condition", resource.name, 1, 0, document | changes)
+    evaluated = KINDS[document["kind"]].replay_document(document)
+    return Resource("condition", resource.name, 1, 0, dict(evaluated))
 
 
 def _normalised(resource: ResourceFile, model: TypeAdapter[Document]) -> dict[str, Any]:

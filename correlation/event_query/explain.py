@@ -42,14 +42,23 @@ from correlation.event_query.probability import (
 )
 from correlation.event_query.query import EventPattern
 from correlation.event_query.relevance.describe import join_words
-from correlation.explaining import GivenRecord, ReadEvent, Steps, describe_delay
+from correlation.explaining import CONTRACT, GivenRecord, ReadEvent, Step, Steps, describe_delay
 from correlation.resources.streams import Stream
 from correlation.resources.times import describe_moment
 
 Found = Mapping[str, Sequence[GivenRecord]]
 _NOTHING: Found = MappingProxyType({})
-_STEPS = ("contract", "key", "attributes", "variables", "relations", "absence")
-_UNCERTAIN_STEPS = (*_STEPS, "threshold")
+STEPS = (
+    CONTRACT,
+    Step("key", "the join keys of the positive events differ"),
+    Step("attributes", "an attribute does not match its constant"),
+    Step("variables", "attributes with the same variable differ"),
+    Step("relations", "a relation among the positive events does not hold"),
+    Step("absence", "a negated event stops the combination"),
+    Step("threshold", "the probability is below the threshold"),
+)
+_UNCERTAIN_STEPS = tuple(it.name for it in STEPS)
+_STEPS = _UNCERTAIN_STEPS[:-1]
 
 
 def explain_combination(

@@ -10,11 +10,13 @@ from correlation.event_query.alarm_format import KIND
 from correlation.event_query.building import build_condition, named_streams, stored_query
 from correlation.event_query.checking import check_streams, choose_streams
 from correlation.event_query.evaluation.operator import METRICS, EventQueryOperator
-from correlation.event_query.explain import explain_combination, find_stopping
+from correlation.event_query.explain import STEPS, explain_combination, find_stopping
 from correlation.event_query.picture import draw_constraints
 from correlation.event_query.plan import derive_costs, plan_query
 from correlation.event_query.reading import QueryResultReader
 from correlation.event_query.record_types import RECORDS
+from correlation.explaining import SearchEffect
+from correlation.warming import WarmUp, usual_streams
 
 if TYPE_CHECKING:
     from correlation.event_query.condition import EventQueryCondition
@@ -96,7 +98,11 @@ def _optional_roles(condition: EventQueryCondition) -> Collection[str]:
     return [event.alias for event in condition.query.negated]
 
 
-def _list_warm_up(algorithm: str | None, shapes: str) -> Iterator[Values]:  # noqa: ARG001 - as all kinds
+def _warm_up(algorithm: str | None, shapes: str) -> WarmUp:  # noqa: ARG001 - as all kinds
+    return WarmUp(usual_streams(shapes), _list_warm_up(shapes))
+
+
+def _list_warm_up(shapes: str) -> Iterator[Values]:
     """Yield a query for each way of evaluation, on streams of exact and of uncertain instants.
 
     The algorithm is not chosen by the user. Templates take the kernels of histograms.
@@ -121,13 +127,15 @@ EVENT_QUERY_KIND = ConditionKind(
     plan=plan_query,
     roles=_roles,
     explain=explain_combination,
+    steps=STEPS,
     example={"kind": KIND, "query": _RUNNING_EXAMPLE},
     open_reader=QueryResultReader,
-    warm_up=_list_warm_up,
+    warm_up=_warm_up,
     metrics=METRICS,
     named_streams=named_streams,
     optional_roles=_optional_roles,
     search=find_stopping,
+    search_effect=SearchEffect("stop", "the combination"),
     picture=draw_constraints,
     names_events=True,
     horizon_remedy=_HORIZON_REMEDY,

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from correlation.buffers.filtering import NO_FILTERS
-from correlation.explaining import ReadEvent, Steps, describe_delay, read_given
+from correlation.explaining import CONTRACT, ReadEvent, Step, Steps, describe_delay, read_given
 from correlation.resources.durations import describe_duration
 from correlation.resources.histogram import Histogram
 from correlation.timing.conditions import BEST, PAIRS, UNMATCHED
@@ -56,7 +56,14 @@ if TYPE_CHECKING:
     from correlation.timing.intervals.regions import Regions
     from correlation.timing.intervals.window import TimingWindow
 
-_STEPS = ("key", "expired", "threshold")
+STEPS = (
+    CONTRACT,
+    Step("filter", "an event does not match a filter of the condition", "filters"),
+    Step("same_event", "both records of a stream are the same event", "two events"),
+    Step("key", "the join keys differ"),
+    Step("expired", "the events are too far apart", "distance"),
+    Step("threshold", "the probability is below the threshold"),
+)
 # Consequence of a delay.
 _LATE = "the pair was missed if the job had dropped the other event"
 _SIGNIFICANT_DIGITS = 6
@@ -124,7 +131,7 @@ def explain_pair(
 def _list_steps(condition: TimingCondition) -> tuple[str, ...]:
     filtered = ("filter",) if condition.where != NO_FILTERS else ()
     identity = ("same_event",) if condition.a == condition.b else ()
-    return ("contract", *filtered, *identity, *_STEPS)
+    return ("contract", *filtered, *identity, "key", "expired", "threshold")
 
 
 _NUMBERS = (

@@ -21,7 +21,8 @@ from correlation.timing.conditions import (
     build_condition,
     check_streams,
 )
-from correlation.timing.explain import explain_pair
+from correlation.timing.counters import METRICS, RATIOS, SUMMARY
+from correlation.timing.explain import STEPS, explain_pair
 from correlation.timing.factored.operator import FactoredOperator
 from correlation.timing.filter_operator import FilterOperator
 from correlation.timing.final_operator import FinalOperator
@@ -30,6 +31,7 @@ from correlation.timing.plan import derive_costs, measure_chance, plan_condition
 from correlation.timing.reading import AlarmReader
 from correlation.timing.record_types import timing_records
 from correlation.timing.self_operator import SelfOperator
+from correlation.warming import WarmUp, usual_streams
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -108,15 +110,6 @@ _HORIZON = Field(
 )
 # Durations of the warm-up's conditions: the horizon must reach past the others.
 _WARM_UP_US = {"horizon_us": 10_000_000, "lower_us": 0}
-_METRICS = {
-    "pairs_total": "Pairs found, by method of decision.",
-    "probe_region_events_total": "Events found in a probe region.",
-    "lookup_hits_total": "Events in probe regions decided by the look-up tables.",
-    "pair_evaluations_total": "Events in probe regions decided one by one.",
-    "searches_total": "Searches of a block's events in a segment, by algorithm.",
-    "limited_blocks_total": "Blocks with more pairs than max_pairs.",
-    "factored_records_total": "Factored records written: tables of targets and base events.",
-}
 _KINDS: Mapping[str, tuple[str, tuple[Field, ...], Mapping[str, str]]] = {
     "mutual_deadline": (
         "A and B occur within a window of each other: |T_A - T_B| <= window.",
@@ -175,18 +168,27 @@ def _make_kind(name: str) -> ConditionKind:
         plan=plan_condition,
         roles=_roles,
         explain=explain_pair,
+        steps=STEPS,
         example={"kind": name, "a": "acoustic", "b": "seismic", **example, "threshold": "0.6"},
         open_reader=AlarmReader,
-        warm_up=partial(_list_warm_up, name),
-        metrics=_METRICS,
+        warm_up=partial(_warm_up, name),
+        metrics=METRICS,
+        ratios=RATIOS,
         chance=measure_chance,
         horizon_remedy="reduce the window, horizon or max_delay",
         records=_RECORDS,
+        replay_document=_without_blocks,
+        replay_summary=SUMMARY,
     )
 
 
 def _roles(condition: TimingCondition) -> dict[str, str]:
     return {"a": condition.a, "b": condition.b}
+
+
+def _without_blocks(document: Values) -> Values:
+    """Return the document with one record for each pair, and without a limit of its blocks."""
+    return {**document, "output": PAIRS, "max_pairs": None}
 
 
 def _horizon_field(condition: TimingCondition, stream: str) -> str:
@@ -196,6 +198,10 @@ def _horizon_field(condition: TimingCondition, stream: str) -> str:
     """
     _, fields, _ = _KINDS[condition.kind]
     return fields[-1 if stream == condition.a else 0].name
+
+
+def _warm_up(name: str, algorithm: str | None, shapes: str) -> WarmUp:
+    return WarmUp(usual_streams(shapes), _list_warm_up(name, algorithm, shapes))
 
 
 def _list_warm_up(name: str, algorithm: str | None, shapes: str) -> Iterator[Values]:

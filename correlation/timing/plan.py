@@ -124,7 +124,7 @@ def measure_chance(condition: TimingCondition, streams: Mapping[str, Stream]) ->
     per_hour = count_chance_alarms(condition, streams[condition.a], streams[condition.b], once)
     if per_hour is None:
         return None
-    return Chance(condition.a, condition.b, per_hour / SECONDS_PER_HOUR)
+    return Chance({"a": condition.a, "b": condition.b}, per_hour / SECONDS_PER_HOUR)
 
 
 def plan_condition(condition: TimingCondition, streams: Mapping[str, Stream]) -> dict[str, Any]:

@@ -20,10 +20,12 @@ from typing import Any
 
 from correlation.buffers.filtering import NO_FILTERS
 from correlation.explaining import (
+    CONTRACT,
     FindList,
     GivenRecord,
     Items,
     ReadEvent,
+    Step,
     Steps,
     describe_delay,
     read_given,
@@ -34,6 +36,16 @@ from correlation.resources.times import describe_moment
 from correlation.result_format import as_text
 from correlation.topk.condition import ROLES, TopKCondition, bind_where
 
+STEPS = (
+    CONTRACT,
+    Step("filter", "an event does not match a filter of the condition", "filters"),
+    Step("same_event", "both records of a stream are the same event", "two events"),
+    Step("key", "the join keys differ"),
+    Step("tokens", "a set is empty, or the sets share no token"),
+    Step("window", "the older set expires before the time of the younger one"),
+    Step("minimum", "the similarity or distance is not within its limit"),
+    Step("rank", "the list is full of better pairs"),
+)
 _LATE = "the list was built again when it arrived, if it was still valid"
 
 

@@ -19,7 +19,7 @@ from correlation.topk.condition import (
     build_condition,
     check_streams,
 )
-from correlation.topk.explain import explain_pair
+from correlation.topk.explain import STEPS, explain_pair
 from correlation.topk.merging import merge_shares
 from correlation.topk.operator import GAUGES, METRICS, TopKOperator
 from correlation.topk.plan import derive_costs, plan_condition
@@ -28,6 +28,7 @@ from correlation.topk.results import CHANGES, PRESENT, RECORDS
 from correlation.topk.similarities import SIMILARITIES
 from correlation.topk.sizing import size_sample
 from correlation.topk.stored import withdraw_lists
+from correlation.warming import WarmUp, usual_streams
 
 _FIELDS = (
     Field("a", "stream", "Stream A, with tokens."),
@@ -114,13 +115,15 @@ def _roles(condition: TopKCondition) -> dict[str, str]:
     return {"a": condition.a, "b": condition.b}
 
 
-def _list_warm_up(algorithm: str | None, shapes: str) -> Iterator[Values]:  # noqa: ARG001 - as all kinds
+def _warm_up(algorithm: str | None, shapes: str) -> WarmUp:  # noqa: ARG001 - as all kinds
+    return WarmUp(usual_streams(shapes), _list_warm_up() if shapes == "intervals" else ())
+
+
+def _list_warm_up() -> Iterator[Values]:
     """Yield conditions with every kernel: one and two streams, each report.
 
     Kernels do not depend on the similarity.
     """
-    if shapes != "intervals":
-        return
     for b, report in (("d", "every"), (None, "batch")):
         yield {
             "kind": KIND,
@@ -148,9 +151,10 @@ TOPK_KIND = ConditionKind(
     plan=plan_condition,
     roles=_roles,
     explain=explain_pair,
+    steps=STEPS,
     example={"kind": KIND, "a": "acoustic", "k": 10, "window": "1h"},
     open_reader=ChangeReader,
-    warm_up=_list_warm_up,
+    warm_up=_warm_up,
     metrics=METRICS,
     gauges=GAUGES,
     channels=(CHANGES, PRESENT),

@@ -28,9 +28,9 @@ from types import MappingProxyType
 
 import numpy as np
 
-from correlation.condition_kind import Gauge
 from correlation.limits import TIME_LIMIT_US, UNKNOWN_WATERMARK
 from correlation.operators import Evaluation, Result, Share, View
+from correlation.reporting import Gauge
 from correlation.resources.streams import Stream
 from correlation.topk.cells import Division, Key
 from correlation.topk.condition import TopKCondition, bind_where

@@ -14,6 +14,7 @@ import orjson
 
 from correlation.result_format import as_text
 from kafka_client.messages import as_bytes, message_headers
+from service.alarms.descriptions import describe_record
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -136,7 +137,7 @@ class Selection:
             return None
         if self.until_us is not None and moment_us > self.until_us:
             return None
-        return _show(record, is_readable=bool(value))
+        return _show(record, value)
 
 
 def _parse(value: bytes) -> dict[str, Any]:
@@ -148,7 +149,8 @@ def _parse(value: bytes) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _show(record: ResultRecord, *, is_readable: bool) -> bytes:
+def _show(record: ResultRecord, value: dict[str, Any]) -> bytes:
+    """Return a record with its parsed value, which is empty if it is not readable."""
     age = record.age
     # A line break in valid JSON is white space between its parts.
     line = record.value.replace(b"\n", b" ").replace(b"\r", b" ")
@@ -159,8 +161,9 @@ def _show(record: ResultRecord, *, is_readable: bool) -> bytes:
             "offset": age.offset,
             "timestamp": age.timestamp_ms * 1000,
             "type": record.type,
-            "error": None if is_readable else UNREADABLE,
+            "error": None if value else UNREADABLE,
+            "description": describe_record(value),
             # As written: a parser would round long numbers.
-            "record": orjson.Fragment(line) if is_readable else None,
+            "record": orjson.Fragment(line) if value else None,
         }
     )

@@ -77,6 +77,10 @@ class Alarm(BaseModel):
     timestamp: int = Field(description="Kafka's timestamp, in µs since 1970.")
     type: str | None = Field(description="CloudEvents type: the header `ce_type`.")
     error: str | None = Field(description="unreadable: the value is not a JSON object; or null.")
+    description: str | None = Field(
+        description="The result in one line, as `coincide tail` writes it; null: the record does "
+        "not hold exactly one result of a known kind."
+    )
     record: dict[str, Any] | None = Field(description="The value as written; null: `error`.")
 
 

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Header, Response, status
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field, TypeAdapter
 
-from correlation.kinds import to_condition
+from correlation.kinds import KINDS, to_condition
 from service.api.body import JsonRoute
 from service.api.common import (
     After,
@@ -159,7 +159,10 @@ def get_status(name: Name, plane: Plane) -> ConditionStatus:
     stored = plane.find("condition", name)
     view, resource = plane.metrics, stored.resource
     facts, condition = view.condition(name), to_condition(resource)
-    ratios = [it.value for it in view.hit_ratios() if ("condition", name) in it.labels]
+    shown = next(iter(KINDS[condition.kind].ratios), None)
+    ratios = [
+        it.value for it in view.ratios() if it.name == shown and ("condition", name) in it.labels
+    ]
     return ConditionStatus(
         name=name,
         version=resource.version,

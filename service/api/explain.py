@@ -12,6 +12,8 @@ from pydantic import (
     WithJsonSchema,
 )
 
+from correlation.explaining import Step
+from correlation.kinds import KINDS
 from correlation.limits import TIME_LIMIT_US
 from service.api.body import JsonRoute
 from service.api.common import Name, Plane
@@ -40,6 +42,22 @@ Event = Annotated[
 ]
 
 
+# Kinds whose events users name.
+_NAMED = ", ".join(kind.name for kind in KINDS.values() if kind.names_events)
+
+
+def _describe_steps() -> str:
+    """Describe the steps of all kinds; kinds with the same steps are listed together."""
+    kinds: dict[tuple[Step, ...], list[str]] = {}
+    for kind in KINDS.values():
+        if kind.steps:
+            kinds.setdefault(kind.steps, []).append(kind.name)
+    return " ".join(
+        f"{', '.join(names)}: {'; '.join(f'{it.name}, {it.failure}' for it in steps)}."
+        for steps, names in kinds.items()
+    )
+
+
 def _read_moment(value: object, info: ValidationInfo) -> int | None:
     return None if value is None else read_moment_us(info.field_name or "", value)
 
@@ -60,7 +78,7 @@ Moment = Annotated[
 
 
 class ExplainRequest(BaseModel):
-    """The events: `a` and `b` of timing and top-k conditions, `events` of event queries."""
+    """The events: a field for each role of the condition, or `events` if users name the roles."""
 
     model_config = ConfigDict(
         extra="allow",
@@ -82,7 +100,7 @@ class ExplainRequest(BaseModel):
     )
     __pydantic_extra__: dict[str, Event] = Field(init=False)
     events: dict[str, Event] | None = Field(
-        default=None, description="Event queries only: the event of each alias."
+        default=None, description=f"{_NAMED} only: the event of each alias."
     )
     since: Moment = Field(
         default=None,
@@ -97,10 +115,8 @@ class ExplainedStep(BaseModel):
     """A step of the decision on the events."""
 
     step: str = Field(
-        description="Name of the step; the kind of the condition defines the steps. Timing "
-        "conditions: contract, filter, same_event, key, expired, threshold. Event queries: "
-        "contract, key, attributes, variables, relations, absence, threshold. Top-k conditions: "
-        "contract, filter, same_event, key, tokens, window, minimum, rank."
+        description="Name of the step; the kind of the condition defines the steps, and their "
+        f"meaning if they failed. {_describe_steps()}"
     )
     passed: bool | None = Field(description="Result; null: an earlier step failed.")
     detail: str | None = Field(description="Explanation of the result.")
@@ -118,17 +134,17 @@ class ExplainAnswer(BaseModel):
     )
     complete: bool | None = Field(
         default=None,
-        description="Event queries only: whether all records that may stop the combination were "
-        "searched; if false, satisfied refers to those that were.",
+        description="If further events may change the verdict: whether all records were searched "
+        "for them; if false, satisfied refers to those that were.",
     )
     failed_step: str | None = Field(description="The first step that failed.")
     explanation: str = Field(description="The verdict in a sentence.")
     steps: list[ExplainedStep] = Field(description="Every step, in order.")
     roles: list[str] = Field(
-        description="Names of the events: fields of the answer, for event queries of `events`."
+        description="Names of the events: fields of the answer, or of `events` if users name them."
     )
     events: dict[str, dict[str, Any]] | None = Field(
-        default=None, description="Event queries only: the event of each alias."
+        default=None, description=f"{_NAMED} only: the event of each alias."
     )
     notes: list[str] = Field(
         description="Further reasons why the job may not have reported the events."

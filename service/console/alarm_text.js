@@ -32,22 +32,26 @@ export function describe(item) {
 }
 
 /* A record that Coincide did not write may have any shape. */
-function words({ record, error }) {
+function words({ record, error, description }) {
   if (record === null) return `cannot be read: ${error}`;
   try {
-    return what(record);
+    return what(record, description);
   } catch {
     return "cannot be shown";
   }
 }
 
-function what(record) {
-  if (record.change !== undefined) return change(record);
+/* Built-in kinds have their own lines; the service describes the results of all others. */
+function what(record, description) {
+  if (record.change !== undefined && isNamed(record.older) && isNamed(record.younger))
+    return change(record);
   if (record.record !== undefined) return factored(record);
   if (record.events !== undefined) return combination(record);
   if (isEvent(record.a) && (isMissing(record.b) || isEvent(record.b))) return pair(record);
-  return given(JSON.stringify(record).slice(0, 120));
+  return given(description ?? JSON.stringify(record).slice(0, 120));
 }
+
+const isNamed = (event) => typeof event?.stream === "string" && typeof event?.id === "string";
 
 /** Return whether a value has the times of an event, as alarms contain it. */
 export function isEvent(value) {

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
@@ -21,32 +21,40 @@ from correlation.engine.program import Block, Control, Program
 from correlation.engine.progress import Progress
 from correlation.kinds import KINDS
 from correlation.record_columns import columns_of
-from correlation.resources.attributes import Attribute, encode_value
+from correlation.resources.attributes import encode_value
 from correlation.resources.histogram import Histogram
-from correlation.resources.partitioning import Partitioning
 from correlation.resources.records import Resource
-from correlation.resources.streams import Stream
-from correlation.resources.template import Template
-from correlation.resources.tokens import TOKENS_COLUMN, Tokens
+from correlation.resources.tokens import TOKENS_COLUMN
 from spark_jobs.worker.envelope import pack_result, unpack_records
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Mapping
 
     from correlation.operators import Result
+    from correlation.resources.attributes import Attribute, AttributeValue
+    from correlation.resources.streams import Stream
 
 _SECOND_US = 1_000_000
-# Streams of uncertain times in the chosen form, and streams of exact instants with attributes.
-_UNCERTAIN, _EXACT = ("a", "b"), ("c", "d")
-_NAMES = (*_UNCERTAIN, *_EXACT)
-_ATTRIBUTES = (Attribute("area", ("area",)), Attribute("level", ("level",), "integer"))
-_TOKENS = Tokens(("words",))
-_PARTITIONS = dict.fromkeys(_NAMES, 1)
 # Events of a block; enough to produce pairs of every outcome.
 _EVENTS = {"intervals": 24, "templates": 80, "histograms": 40}
 _BLOCKS = 3
-_HALF_US = _SECOND_US // 2
-_TEMPLATE = Histogram.from_buckets([[-_SECOND_US, -_HALF_US, "0.2"], [-_HALF_US, 0, "0.8"]])
+# Times that are multiples of it, modulo a length, have many different lengths.
+_STEP = 7_919
+
+
+class WarmUpGroup(NamedTuple):
+    """Kinds that are evaluated together: their streams, and the registrations of their conditions.
+
+    Attributes
+    ----------
+    streams : mapping of str to Stream
+        Streams by name.
+    controls : list of Control
+        Registrations of conditions on these streams.
+    """
+
+    streams: Mapping[str, Stream]
+    controls: list[Control]
 
 
 def main() -> None:
@@ -75,18 +83,43 @@ def warm_up(algorithm: str | None = None, shapes: str = "intervals") -> int:
     int
         Number of result records.
     """
-    controls = list(list_controls(algorithm, shapes))
-    streams = list_streams(shapes)
-    program = Program(streams, _PARTITIONS)
+    return sum(_evaluate(it, shapes) for it in group_kinds(algorithm, shapes))
+
+
+def group_kinds(algorithm: str | None, shapes: str) -> list[WarmUpGroup]:
+    """Return the conditions of the warm-ups of all kinds; kinds with equal streams are one group.
+
+    Parameters
+    ----------
+    algorithm, shapes
+        See `warm_up`.
+    """
+    groups: list[WarmUpGroup] = []
+    for kind in KINDS.values():
+        streams, documents = kind.warm_up(algorithm, shapes)
+        group = next((it for it in groups if it.streams == streams), None)
+        if group is None:
+            group = WarmUpGroup(streams, [])
+            groups.append(group)
+        for offset, document in enumerate(documents, len(group.controls)):
+            resource = Resource("condition", f"warm-up-{offset}", 1, 0, dict(document))
+            group.controls.append(Control(offset, resource.key, resource.to_record()))
+    return [it for it in groups if it.controls]
+
+
+def _evaluate(group: WarmUpGroup, shapes: str) -> int:
+    """Advance, store and restore the program of a group, and count the records of its results."""
+    partitions = dict.fromkeys(group.streams, 1)
+    program = Program(group.streams, partitions)
     blobs: dict[int, bytes] = {}
     alarms = 0
     for number in range(_BLOCKS):
-        block = _block(number, controls if number == 0 else [], shapes)
+        block = _block(number, group, _EVENTS[shapes])
         outcome = program.advance(block, lambda: 0)
         alarms += sum(map(_count_records, outcome.results))
         snapshot = program.snapshot()
         blobs |= snapshot.added
-        program = Program.restore(snapshot.manifest, blobs.__getitem__, streams, _PARTITIONS)
+        program = Program.restore(snapshot.manifest, blobs.__getitem__, group.streams, partitions)
     return alarms
 
 
@@ -96,95 +129,73 @@ def _count_records(result: Result) -> int:
     return sum(1 for blob in packed for _ in unpack_records(blob))
 
 
-def list_streams(shapes: str) -> dict[str, Stream]:
-    """Return the streams of the warm-up by name.
-
-    Parameters
-    ----------
-    shapes
-        See `warm_up`: form of the times of streams a and b. The times of c and d are exact, and
-        their events have the attributes area (a string) and level (an integer), and tokens.
-    """
-    templates = (Template("t", _TEMPLATE),) if shapes == "templates" else ()
-    histograms = shapes == "histograms"
-    uncertain = [
-        Stream(it, it, _SECOND_US, _SECOND_US, templates=templates, histograms=histograms)
-        for it in _UNCERTAIN
-    ]
-    exact = [Stream(it, it, 0, _SECOND_US, attributes=_ATTRIBUTES, tokens=_TOKENS) for it in _EXACT]
-    return {stream.name: stream for stream in (*uncertain, *exact)}
-
-
-def list_controls(algorithm: str | None, shapes: str) -> Iterator[Control]:
-    """Yield the warm-up conditions of every kind.
-
-    Parameters
-    ----------
-    algorithm, shapes
-        See `warm_up`.
-
-    Yields
-    ------
-    Control
-        Registration of a condition on the streams of `list_streams`.
-    """
-    documents = [it for kind in KINDS.values() for it in kind.warm_up(algorithm, shapes)]
-    for offset, document in enumerate(documents):
-        resource = Resource("condition", f"warm-up-{offset}", 1, 0, dict(document))
-        yield Control(offset, resource.key, resource.to_record())
-
-
-def _shape(position: int, shapes: str) -> Histogram | None:
-    if shapes == "templates":
-        return _TEMPLATE
-    if shapes in {"intervals", "instants"}:
-        return None
-    cut_us = -(position * 7_919 % _HALF_US) - 1
-    return Histogram.from_buckets([[-_SECOND_US, cut_us, "0.2"], [cut_us, 0, "0.8"]])
-
-
-def _block(number: int, controls: list[Control], shapes: str) -> Block:
-    """Build a block of events of both streams, with many lengths, shapes and distances."""
-    count = _EVENTS[shapes]
+def _block(number: int, group: WarmUpGroup, count: int) -> Block:
+    """Build a block of events of all streams, with many lengths, shapes and distances."""
     offset = number * count
+    positions = range(offset, offset + count)
     parts, progress = [], []
-    for stream in _NAMES:
+    for place, stream in enumerate(group.streams.values()):
         rows, found = [], []
-        for position in range(offset, offset + count):
-            shape = _shape(position, "instants" if stream in _EXACT else shapes)
+        for position in positions:
+            shape = _shape(stream, position)
             found.append(None if shape is None else shape.shape_bytes)
-            length = position * 7_919 % _SECOND_US if shape is None else shape.length_us
-            length = 0 if stream in _EXACT else length
+            length = _length(stream, position) if shape is None else shape.length_us
             latest = position * _SECOND_US // 10
             rows.append((b"k", b"%d" % position, latest - length, latest, 0, position, latest))
-        packed = Events.from_rows(stream, rows)
+        packed = Events.from_rows(stream.name, rows)
         if any(found):
             packed = replace(packed, shape=DictionaryColumn.from_list(found))
-        if stream in _EXACT:
-            packed = replace(packed, columns=_columns(offset, count, _EXACT.index(stream)))
-        Partitioner(Partitioning(), 2).assign(packed)
+        packed = replace(packed, columns=_columns(stream, positions, place))
+        Partitioner(stream.partitioning, 2).assign(packed)
         events = Events.from_bytes(packed.to_bytes())
         parts.append(events)
-        progress.append(Progress(stream, 0, offset + count, int(events.latest.max())))
-    return Block(controls, parts, progress)
+        progress.append(Progress(stream.name, 0, offset + count, int(events.latest.max())))
+    return Block(group.controls if number == 0 else [], parts, progress)
 
 
-def _columns(offset: int, count: int, place: int) -> dict[str, Column]:
+def _shape(stream: Stream, position: int) -> Histogram | None:
+    if stream.templates:
+        return stream.templates[position % len(stream.templates)].histogram
+    if not stream.histograms:
+        return None
+    length_us = stream.max_uncertainty_us
+    cut_us = -(position * _STEP % (length_us // 2)) - 1
+    return Histogram.from_buckets([[-length_us, cut_us, "0.2"], [cut_us, 0, "0.8"]])
+
+
+def _length(stream: Stream, position: int) -> int:
+    """Return the length of an interval, or of an event that lasts, between its declared limits."""
+    min_us, max_us = stream.min_uncertainty_us, stream.max_uncertainty_us
+    if stream.lasts:
+        min_us = stream.min_length_us or 0
+        max_us = min_us + _SECOND_US if stream.max_length_us is None else stream.max_length_us
+    return min_us + position * _STEP % max(1, max_us - min_us)
+
+
+def _value(attribute: Attribute, position: int, strings: int) -> AttributeValue:
+    match attribute.type:
+        case "string":
+            return f"{attribute.name} {position % strings}"
+        case "boolean":
+            return position % 2 == 0
+        case "number":
+            return position % 5 / 2
+    return position % 5
+
+
+def _columns(stream: Stream, positions: range, place: int) -> dict[str, Column]:
     """Return the columns of attributes and tokens of a block.
 
-    The streams share some of the areas and tokens; some sets are empty.
+    Neighbouring streams share some of the strings and tokens; some sets are empty.
     """
-    positions = range(offset, offset + count)
-    values: tuple[list[bytes | None], ...] = (
-        [encode_value(f"area {it % (3 + place)}") for it in positions],
-        [encode_value(it % 5) for it in positions],
-    )
-    found: dict[str, Column] = {
-        it.column_name: DictionaryColumn.from_list(column)
-        for it, column in zip(_ATTRIBUTES, values, strict=True)
-    }
-    sets = [[b"%d" % (it * step % 7) for step in range(1, it % 5)] for it in positions]
-    found[TOKENS_COLUMN] = SetsColumn.from_list([dict.fromkeys(it) for it in sets])
+    found: dict[str, Column] = {}
+    for attribute in stream.attributes:
+        values = [_value(attribute, it, 3 + place % 2) for it in positions]
+        column: list[bytes | None] = [encode_value(it) for it in values]
+        found[attribute.column_name] = DictionaryColumn.from_list(column)
+    if stream.tokens is not None:
+        sets = [[b"%d" % (it * step % 7) for step in range(1, it % 5)] for it in positions]
+        found[TOKENS_COLUMN] = SetsColumn.from_list([dict.fromkeys(it) for it in sets])
     return found
 
 

@@ -72,6 +72,19 @@ def test_replay_evaluates_it(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert lengths([json.loads(it) for it in alarms.read_text().splitlines()]) == FOUND
+    title, row = (it.split() for it in done.stderr.splitlines()[:2])
+    assert title == [
+        "condition",
+        "events",
+        "long_events",
+        "counted",
+        "by",
+        "its",
+        "operator",
+        "late",
+        "rejected",
+    ]
+    assert row == ["left-open", "3", "2", "2", "0", "0"]
 
 
 def test_service_job_and_commands_take_it(kafka_bootstrap: str, tmp_path: Path) -> None:
@@ -100,6 +113,7 @@ def test_service_job_and_commands_take_it(kafka_bootstrap: str, tmp_path: Path) 
                 )
                 later = {**FOUND, "later": 5 * SECOND_US}
                 assert read_results(job, len(later)) == later
+                check_alarms(client)
             finally:
                 job.process.stop(5)
         check_commands(environment)
@@ -116,6 +130,8 @@ def check_rest(client: httpx.Client) -> None:
     assert valid["derived"]["buffer_horizon_us"] == {"doors": 0}
     schemas = client.get("/openapi.json").json()["components"]["schemas"]
     assert any("min_length" in it.get("properties", {}) for it in schemas.values())
+    described = schemas["ExplainedStep"]["properties"]["step"]["description"]
+    assert "long_event: threshold, the event is too short." in described
 
 
 def check_job(job: JobUnderTest) -> None:
@@ -139,6 +155,17 @@ def check_status(client: httpx.Client, job: JobUnderTest) -> None:
     assert "# HELP coincide_long_events_total Events that are long enough." in page
 
 
+def check_alarms(client: httpx.Client) -> None:
+    """Follow the live stream from the first result on."""
+    headers = {"Accept": "text/event-stream"}
+    with client.stream("GET", "/v1/alarms?since=0", headers=headers) as answer:
+        shown = (it.removeprefix("data: ") for it in answer.iter_lines() if it.startswith("data: "))
+        item = next(json.loads(it) for it in shown if '"long"' in it)
+    assert item["description"] == f"id=long  length_us={3 * SECOND_US}"
+    items = client.get("/v1/alarms").json()["items"]
+    assert item["description"] in [it["description"] for it in items]
+
+
 def check_commands(environment: dict[str, str]) -> None:
     tail = coincide("tail", "--from-beginning", "-n", "3", environment=environment)
     assert tail.returncode == 0, tail.stderr
@@ -149,6 +176,8 @@ def check_commands(environment: dict[str, str]) -> None:
     )
     assert explained.returncode == 1, explained.stderr
     assert "the event is too short" in explained.stdout
+    assert "✗ length" in explained.stdout
+    assert "EVENT  doors:short @k" in explained.stdout
     missing = coincide("explain", "left-open", "--a", asked, environment=environment)
     assert missing.returncode != 0
     assert "event: is missing" in missing.stderr

@@ -16,7 +16,7 @@ import numpy as np
 from correlation.buffers.buffer import StreamBuffer
 from correlation.buffers.columns import Int64s
 from correlation.buffers.segment import Segment
-from correlation.condition_kind import ConditionKind, Field, Gauge, Load
+from correlation.condition_kind import ConditionKind, Field, Load
 from correlation.engine.heartbeats import CLOSED
 from correlation.errors import InvalidFieldError
 from correlation.explaining import FindList, GivenRecord, read_given
@@ -32,6 +32,7 @@ from correlation.operators import (
     make_heading,
     result_headers,
 )
+from correlation.reporting import Gauge
 from correlation.resources.records import require
 from correlation.resources.schemas import (
     COUNT,

@@ -17,7 +17,7 @@ from correlation.buffers.columns import Int64s, SetsColumn
 from correlation.buffers.segment import Segment
 from correlation.condition_kind import ConditionKind, Field, Load
 from correlation.errors import InvalidFieldError
-from correlation.explaining import GivenRecord, read_given
+from correlation.explaining import GivenRecord, Step, read_given
 from correlation.operators import (
     Encode,
     Evaluation,
@@ -27,8 +27,10 @@ from correlation.operators import (
     encode_json,
     make_heading,
 )
+from correlation.reporting import ReplaySummary
 from correlation.resources.streams import Stream
 from correlation.resources.tokens import TOKENS_COLUMN
+from correlation.warming import WarmUp
 
 NAME = "long_event"
 
@@ -178,6 +180,11 @@ def _explain(
     }
 
 
+def _warm_up(algorithm: str | None, shapes: str) -> WarmUp:  # noqa: ARG001 - as all kinds
+    doors = Stream("doors", "doors", 10_000, 0, min_uncertainty_us=1_000)
+    return WarmUp({"doors": doors}, [{"kind": NAME, "stream": "doors", "min_length_us": 1_000}])
+
+
 KINDS = [
     ConditionKind(
         name=NAME,
@@ -196,7 +203,14 @@ KINDS = [
         plan=lambda condition, _streams: {"compares": f"{condition.min_length_us} us"},
         roles=lambda condition: {"event": condition.stream},
         explain=_explain,
+        steps=(Step("threshold", "the event is too short", "length"),),
         example={"kind": NAME, "stream": "acoustic", "min_length": "1s"},
+        warm_up=_warm_up,
         metrics={"long_events_total": "Events that are long enough."},
+        replay_summary=ReplaySummary(
+            "long_events",
+            lambda count: {"counted": count("long_events_total")},
+            {"counted by its operator": lambda facts: str(facts["counted"])},
+        ),
     )
 ]

@@ -10,9 +10,14 @@ from pathlib import Path
 
 import pytest
 
+import correlation.engine.conditions
+import correlation.engine.registered
+import correlation.kinds
 from correlation.engine.program import Block, Program
-from spark_jobs.worker.warm_up import list_controls, list_streams
+from correlation.kinds import KINDS
+from spark_jobs.worker import warm_up
 from tests.support.kernel_cache import copy_kernels
+from tests.toy import toy_kind
 
 ROOT = Path(__file__).parents[3]
 
@@ -20,13 +25,26 @@ ROOT = Path(__file__).parents[3]
 @pytest.mark.parametrize("shapes", ["intervals", "templates", "histograms"])
 @pytest.mark.parametrize("algorithm", [None, "lazy_lookup"])
 def test_no_condition_of_the_warm_up_is_refused(algorithm: str | None, shapes: str) -> None:
-    streams = list_streams(shapes)
-    controls = list(list_controls(algorithm, shapes))
-    program = Program(streams, dict.fromkeys(streams, 1))
-    metrics = program.advance(Block(controls, [], []), lambda: 0).metrics
+    # Kinds with the usual streams share one program.
+    (group,) = warm_up.group_kinds(algorithm, shapes)
+    program = Program(group.streams, dict.fromkeys(group.streams, 1))
+    metrics = program.advance(Block(group.controls, [], []), lambda: 0).metrics
     states = {status["state"] for status in metrics["conditions"].values()}
-    assert len(metrics["conditions"]) == len(controls) > 0
+    assert len(metrics["conditions"]) == len(group.controls) > 0
     assert states == {"running"}, metrics["conditions"]
+
+
+def test_kind_is_warmed_up_on_its_own_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    (kind,) = toy_kind.KINDS
+    kinds = {**KINDS, kind.name: kind}
+    for module in (correlation.engine.conditions, correlation.engine.registered, warm_up):
+        monkeypatch.setattr(module, "KINDS", kinds)
+    monkeypatch.setattr(correlation.kinds, "KINDS", kinds)
+    _, group = warm_up.group_kinds("lazy", "intervals")
+    assert (list(group.streams), len(group.controls)) == (["doors"], 1)
+    monkeypatch.setattr(warm_up, "KINDS", {kind.name: kind})
+    # Each event of the three blocks lasts for at least 1 ms.
+    assert warm_up.warm_up() == 3 * 24
 
 
 @pytest.mark.slow

@@ -27,7 +27,7 @@ STREAMS = {"x": stream("x"), "y": stream("y")}
 def seconds(chances: Chances, condition: Resource, streams: dict[str, Resource]) -> float:
     """Return the seconds of the only condition."""
     (chance,) = chances.of({"c": condition}, streams).values()
-    assert (chance.a, chance.b) == ("x", "y")
+    assert chance.streams == {"a": "x", "b": "y"}
     return chance.seconds
 
 

@@ -9,8 +9,8 @@ import orjson
 import pytest
 
 import service.metrics
-from correlation.condition_kind import Gauge
 from correlation.engine.contract import ContractFacts
+from correlation.reporting import Gauge, Ratio
 from correlation.resources.streams import Stream
 from service.log import LogRecord
 from service.metrics import Histogram, MetricsView, Sample
@@ -166,7 +166,15 @@ def test_hit_ratio_is_hits_over_probed() -> None:
         slot(counters=[["probe_region_events_total", labels, 4], ["lookup_hits_total", labels, 3]]),
         slot(counters=[["probe_region_events_total", {"condition": "idle"}, 0]]),
     )
-    assert view.hit_ratios() == [Sample("lookup_hit_ratio", (("condition", "c"),), 0.5)]
+    assert view.ratios() == [Sample("lookup_hit_ratio", (("condition", "c"),), 0.5)]
+
+
+def test_ratio_is_that_which_a_kind_declares(monkeypatch: pytest.MonkeyPatch) -> None:
+    ratio = Ratio("long_events_total", "events_seen_total", "Share of long events.")
+    monkeypatch.setattr(service.metrics, "RATIOS", {"long_events_ratio": ratio})
+    labels = {"condition": "c"}
+    view = view_of(slot(counters=[["events_seen_total", labels, 4]]))
+    assert view.ratios() == [Sample("long_events_ratio", (("condition", "c"),), 0.0)]
 
 
 def _facts(stream: Stream, lengths: list[int], delays: list[int]) -> dict[str, Any]:

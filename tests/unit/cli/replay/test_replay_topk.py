@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from typer.testing import CliRunner
 
 from cli.main import app
+from cli.replay.setup import read_topic_setup
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,6 +33,26 @@ report: every
 """
 # At the same time: the pair of c and d takes the place of a and b.
 SETS = {"a": "xy", "b": "xyz", "c": "uv", "d": "uv"}
+
+
+def test_only_timing_conditions_get_the_fields_that_a_replay_of_pairs_needs(tmp_path: Path) -> None:
+    resources = tmp_path / "r.yaml"
+    pairs = {
+        "kind": "within",
+        "name": "pairs",
+        "a": "log",
+        "b": "log",
+        "lower": "0s",
+        "upper": "1s",
+        "threshold": 1,
+        "max_pairs": 5,
+    }
+    resources.write_text(f"{RESOURCES}---\n{json.dumps(pairs)}\n")
+    found = {
+        it.name: it.document for it in read_topic_setup([resources], (), lambda _: 1).conditions
+    }
+    assert (found["pairs"]["output"], found["pairs"]["max_pairs"]) == ("pairs", None)
+    assert not {"output", "max_pairs"} & found["near"].keys()
 
 
 def test_changes_of_equal_times_stay_in_their_order(tmp_path: Path) -> None:

@@ -6,8 +6,10 @@ import json
 
 import pytest
 
+import correlation.kinds
 from service.alarms.records import Selection
 from tests.support.recent_results import record
+from tests.toy import toy_kind
 
 TIMED = b'{"detected_at": 5000, "key": "inner"}'
 UNTIMED = b'{"record": "targets"}'
@@ -53,6 +55,7 @@ def test_record_is_shown_as_written() -> None:
         "timestamp": 7000,
         "type": "coincide.alarm.v1",
         "error": None,
+        "description": None,
         "record": {"n": 1.1, "big": 123456789012345678901, "s": "\n\u2028"},
     }
 
@@ -63,3 +66,34 @@ def test_unreadable_record_is_shown_as_such(value: bytes) -> None:
     assert line is not None
     shown = json.loads(line)
     assert (shown["error"], shown["record"]) == ("unreadable", None)
+
+
+EVENT = {"stream": "s", "id": "e", "earliest": 0, "latest": 0}
+ALARM = {"condition": "c", "detected_at": 0, "threshold": 0.5, "decided_by": "probe", "a": EVENT}
+LONG = {"kind": "long_event", "condition": "c", "detected_at": 0, "id": "long", "length_us": 3}
+
+
+@pytest.mark.parametrize(
+    ("value", "description"),
+    [
+        (LONG, "id=long  length_us=3"),
+        ({**LONG, "id": "x" * 2_000}, f"id={'x' * 997}"),
+        (
+            {**ALARM, "b": None},
+            "s:e [1970-01-01T00:00:00Z … 1970-01-01T00:00:00Z]  without  p≥0.5  (probe)",
+        ),
+        # Not an alarm, an unknown kind, and a part of factored output.
+        (ALARM, None),
+        ({"kind": "unknown", "condition": "c"}, None),
+        ({"record": "targets"}, None),
+        ({"kind": "event_query", "events": {"a": 5}}, None),
+    ],
+)
+def test_result_is_described_by_its_kind(
+    monkeypatch: pytest.MonkeyPatch, value: dict[str, object], description: str | None
+) -> None:
+    (kind,) = toy_kind.KINDS
+    monkeypatch.setattr(correlation.kinds, "KINDS", {**correlation.kinds.KINDS, kind.name: kind})
+    line = Selection().show(record(7, value=json.dumps(value).encode()))
+    assert line is not None
+    assert json.loads(line)["description"] == description

@@ -47,6 +47,7 @@ def test_description_names_the_steps(document: dict[str, Any]) -> None:
     steps = [it["step"] for it in answer["steps"]]
     assert {"contract", "key", "threshold"} < set(steps)
     assert [it for it in steps if it not in description] == []
+    assert [it.name for it in kind.steps if it.name in steps] == steps
 
 
 def test_steps_belong_to_events_of_any_kind() -> None:
