@@ -204,7 +204,7 @@ def test_explain_shows_rank_and_place_of_pairs(service: Service) -> None:
             "overlap": 1,
             "sizes": [2, 2],
             "older": {"stream": name, "id": "x", "time": SECOND},
-            "younger": {"stream": name, "id": "y", "time": 2 * SECOND},
+            "newer": {"stream": name, "id": "y", "time": 2 * SECOND},
         }
     ]
     # Of pairs of one stream, in any order.
@@ -237,7 +237,7 @@ def test_lists_of_keys_are_read_by_key(service: Service) -> None:
     present = service.client.get(f"{path}/topk").json()
     assert (present["keys"], present["items"]) == (["k", "l/m"], [])
     (item,) = service.client.get(f"{path}/topk", params={"key": "l/m"}).json()["items"]
-    assert (item["distance"], item["older"]["stream"], item["younger"]["stream"]) == (2, b, a)
+    assert (item["distance"], item["older"]["stream"], item["newer"]["stream"]) == (2, b, a)
     given = [event("x", 2, key="l/m"), event("x", 1, key="l/m")]
     assert explain(service, path, *given)["rank"] == 1
     # The same ids and times, in the other roles.
