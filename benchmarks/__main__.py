@@ -59,6 +59,8 @@ _PERFORMANCE = Page(
 Measured by `make bench` on {machine}
 The cores are shared with other machines: compare the values of one table, not of two runs.
 The papers' experiments are repeated in [figures](figures.md).
+Tables of top-k conditions: [set rates of the join](figures.md#swoop-set-rate-against-window-and-k),
+[latency](figures.md#swoop-latency) and [the whole path](figures.md#swoop-the-whole-path).
 
 """,
 )

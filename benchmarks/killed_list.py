@@ -79,7 +79,7 @@ def make_sets(second: int, rng: np.random.Generator) -> Records:
 
 def read_change(value: Mapping[str, Any]) -> Change:
     """Return a change without its detection, and without the values that follow from its sets."""
-    ids = value["older"]["id"], value["younger"]["id"]
+    ids = value["older"]["id"], value["newer"]["id"]
     return value["change"], value["rank"], *ids, value["time"], value["reason"]
 
 
@@ -143,9 +143,7 @@ def count_faults(
     expected = expected_changes(sent)
     wanted, found = Counter(expected), Counter(map(read_change, changes))
     times = [it["as_of"] for it in lists]
-    written = [
-        [(item["older"]["id"], item["younger"]["id"]) for item in it["items"]] for it in lists
-    ]
+    written = [[(item["older"]["id"], item["newer"]["id"]) for item in it["items"]] for it in lists]
     pairs = zip(written, lists_at(expected, times), strict=True)
     numbers = (
         wanted.total(),

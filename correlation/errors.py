@@ -15,6 +15,21 @@ class CorrelationError(Exception):
     """Base of all errors of this package."""
 
 
+class InvalidSimilarityError(CorrelationError):
+    """A similarity that an entry point registers cannot be used; raised when they are loaded.
+
+    Parameters
+    ----------
+    entry_point : str
+        Object that the entry point names.
+    problem : str
+        Why it cannot be used, and how to correct it.
+    """
+
+    def __init__(self, entry_point: str, problem: str) -> None:
+        super().__init__(f"{entry_point}: {problem}")
+
+
 class TextPlace(NamedTuple):
     """Place of an error in the text that a field contains.
 

@@ -130,7 +130,7 @@ def measure_backlog(
 
 def _without_streams(item: dict[str, Any]) -> dict[str, Any]:
     """Return an item of a list without the names of its streams, which depend on the groups."""
-    ids = {name: item[name]["id"] for name in ("older", "younger")}
+    ids = {name: item[name]["id"] for name in ("older", "newer")}
     return {**item, **ids}
 
 

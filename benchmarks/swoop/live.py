@@ -120,7 +120,7 @@ def entered_us(change: Mapping[str, Any]) -> int | None:
     """Return the time of the set because of which a pair entered; None for other changes."""
     if (change["change"], change["reason"]) != ("entered", "set"):
         return None
-    time_us: int = change["younger"]["time"]
+    time_us: int = change["newer"]["time"]
     return time_us
 
 

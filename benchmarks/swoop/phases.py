@@ -55,11 +55,11 @@ class Job(NamedTuple):
 
         All changes of the list have been written then.
         """
-        condition, key = make_resources(stream, 1, 0)[1], stream.name.encode()
+        condition, key = make_resources(stream, 1, 1)[1], stream.name.encode()
         topic = self.on.topics.channel_topic(PRESENT)
         self.on.remove(condition)
         wait_for(self.process, lambda: self.on.read_key(topic, key)[-1] is None)
-        self.on.remove(make_resources(stream, 1, 0)[0])
+        self.on.remove(make_resources(stream, 1, 1)[0])
         lists = [it for it in self.on.read_key(topic, key) if it is not None]
         items: list[dict[str, Any]] = lists[-1]["items"]
         return items

@@ -175,7 +175,7 @@ def _tokens(source: Source, number: int) -> list[int]:
 
 
 def _named(items: Iterable[dict[str, Any]]) -> list[Named]:
-    return [(int(it["older"]["id"]), int(it["younger"]["id"]), it["overlap"]) for it in items]
+    return [(int(it["older"]["id"]), int(it["newer"]["id"]), it["overlap"]) for it in items]
 
 
 def report_windows(points: Sequence[WindowsPoint]) -> Report:

@@ -25,7 +25,7 @@ class Listed(NamedTuple):
     """A pair of a list: ids of the messages, number of common words, and Jaccard similarity."""
 
     older: str
-    younger: str
+    newer: str
     overlap: int
     similarity: float
 
@@ -71,7 +71,7 @@ def _pairs(condition: Mapping[str, Any], events: Iterable[DemoEvent]) -> Iterato
         if it["words"] >= where["words"]["min"] and it["repeated"] == where["repeated"]
     )
     first = 0
-    for new, (time_us, younger, words) in enumerate(messages):
+    for new, (time_us, newer, words) in enumerate(messages):
         while messages[first][0] < time_us - window_us:
             first += 1
         for old in range(first, new):
@@ -79,12 +79,12 @@ def _pairs(condition: Mapping[str, Any], events: Iterable[DemoEvent]) -> Iterato
             overlap = len(words & others)
             union = len(words) + len(others) - overlap
             if overlap and overlap * minimum.denominator >= union * minimum.numerator:
-                listed = Listed(older, younger, overlap, overlap / union)
+                listed = Listed(older, newer, overlap, overlap / union)
                 place = (-Fraction(overlap, union), -old, new)
                 yield _Pair(place, time_us, older_us + window_us, listed)
 
 
 def listed_of(item: Mapping[str, Any]) -> Listed:
     """Return the pair of an item of a list, or of a change."""
-    ids = item["older"]["id"], item["younger"]["id"]
+    ids = item["older"]["id"], item["newer"]["id"]
     return Listed(*ids, item["overlap"], item["similarity"])

@@ -110,7 +110,7 @@ class Run:
         table.add_column("similarity", justify="right", min_width=10)
         table.add_column("messages", no_wrap=True, overflow="ellipsis")
         for item in items:
-            for side, value in (("older", f"{item['similarity']:.3f}"), ("younger", "")):
+            for side, value in (("older", f"{item['similarity']:.3f}"), ("newer", "")):
                 text = self.texts[item[side]["id"]]
                 table.add_row(value, Text(printable(text), style="" if value else "dim"))
         return Group(Text(f"{ALIKE}{moment}"), table)

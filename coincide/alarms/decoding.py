@@ -159,14 +159,14 @@ def _decode_query_event(fields: Fields) -> Event | LastingEvent:
 def _decode_pair(fields: Fields) -> SimilarPair:
     measure = "distance" if fields.has("distance") else "similarity"
     value = fields.number(measure)
-    older_size, younger_size = fields.integers("sizes", 2)
+    older_size, newer_size = fields.integers("sizes", 2)
     return SimilarPair(
         similarity=value if measure == "similarity" else None,
         distance=value if measure == "distance" else None,
         overlap=fields.integer("overlap"),
-        sizes=(older_size, younger_size),
+        sizes=(older_size, newer_size),
         older=_decode_set(fields.inner("older")),
-        younger=_decode_set(fields.inner("younger")),
+        newer=_decode_set(fields.inner("newer")),
     )
 
 

@@ -143,8 +143,8 @@ class SimilarPair:
     overlap : int
         Number of shared tokens.
     sizes : (int, int)
-        Sizes of the older and the younger set.
-    older, younger : TokenSet
+        Sizes of the older and the newer set.
+    older, newer : TokenSet
         The sets.
     """
 
@@ -153,7 +153,7 @@ class SimilarPair:
     overlap: int
     sizes: tuple[int, int]
     older: TokenSet
-    younger: TokenSet
+    newer: TokenSet
 
 
 @dataclass(frozen=True, slots=True)

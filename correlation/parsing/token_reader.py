@@ -1,7 +1,7 @@
 """Reader of the tokens of a record.
 
-A missing field, and null, is an empty set. A value of another type, a set with too many tokens, and
-a token that is too long reject the record.
+A missing field, and null, is an empty set. A value of another type, a set with too many tokens, a
+token that is too long, and a string with too many combining marks in a row reject the record.
 
 Cost. O(length of the list or the string); see `separators` for split:REGEX.
 """
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from correlation.errors import RejectedEventError
 from correlation.parsing.records import Objects, column_at
 from correlation.reasons import Reason
+from correlation.resources.normal_form import MARKS_LIMIT, TooManyMarksError, normalise_token
 from correlation.resources.paths import type_name
 from correlation.resources.separators import SEPARATORS_LIMIT, TooManySeparatorsError
 from correlation.resources.tokens import (
@@ -24,7 +25,6 @@ from correlation.resources.tokens import (
     TOKEN_BYTES,
     TOKENS_LIMIT,
     Tokens,
-    normalise_token,
     text_splitter,
 )
 
@@ -139,7 +139,10 @@ def _list_reader(field: str, tokens: Tokens) -> TokenFinder:
             is_ascii = False
         # ASCII is normalised already.
         if lower_case or not is_ascii:
-            found = [normalise_token(it, lower_case=lower_case) for it in found]
+            try:
+                found = [normalise_token(it, lower_case=lower_case) for it in found]
+            except TooManyMarksError:
+                raise _too_many_marks(field) from None
         return found
 
     return read
@@ -173,6 +176,8 @@ def _text_reader(field: str, tokens: Tokens) -> TokenFinder:
             raise _bad_tokens(
                 f"{field} must have at most {SEPARATORS_LIMIT:,} separators; got more"
             ) from None
+        except TooManyMarksError:
+            raise _too_many_marks(field) from None
         except UnicodeEncodeError:
             raise _bad_tokens(f"{field} is not valid Unicode") from None
 
@@ -208,6 +213,12 @@ def _all_fit(sets: Sequence[TokenSet]) -> bool:
         return max(map(len, encoded), default=0) <= TOKEN_BYTES
     except UnicodeEncodeError:
         return False
+
+
+def _too_many_marks(field: str) -> RejectedEventError:
+    return _bad_tokens(
+        f"{field} must have at most {MARKS_LIMIT} combining marks in a row; got more"
+    )
 
 
 def _bad_tokens(detail: str) -> RejectedEventError:

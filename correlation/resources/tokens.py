@@ -1,11 +1,7 @@
 """Tokens of the events of a stream: their declaration, and the tokens of lists and texts.
 
 The tokens of an event are a set of strings: the members of a list, or the parts of a string that a
-tokenizer finds. They are normalised, so that equal tokens are written alike: to Unicode's form NFC,
-and with `lower_case` by full case folding.
-
-Reference. Unicode Standard Annex 15 (NFC); Unicode Standard, section 3.13, definition D145
-(canonical caseless matching).
+tokenizer finds. They are normalised, so that equal tokens are written alike (`normal_form`).
 """
 
 from __future__ import annotations
@@ -18,11 +14,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from hashlib import blake2b
-from itertools import groupby
 from typing import Any
 
 from correlation.errors import FieldErrors, InvalidFieldError
 from correlation.resources.attributes import RECORD_PATHS
+from correlation.resources.normal_form import (
+    MARKS_LIMIT,
+    TooManyMarksError,
+    normalise_token,
+    write_ranges,
+)
 from correlation.resources.paths import (
     Path,
     is_path_document,
@@ -126,24 +127,6 @@ def fingerprint(tokens: Tokens) -> str:
     return blake2b(document.encode(), digest_size=16).hexdigest()
 
 
-def normalise_token(text: str, *, lower_case: bool) -> str:
-    """Return a string in Unicode's form NFC, and with `lower_case` case-folded.
-
-    Canonically equivalent strings have equal results.
-
-    Examples
-    --------
-    >>> normalise_token("Straße", lower_case=True)
-    'strasse'
-    """
-    if text.isascii():
-        return text.lower() if lower_case else text
-    if lower_case:
-        # Case folding does not preserve the form, so it is applied to the decomposed text.
-        text = unicodedata.normalize("NFD", text).casefold()
-    return unicodedata.normalize("NFC", text)
-
-
 def text_splitter(tokenizer: str) -> Callable[[str], list[str]]:
     """Return the function that finds the tokens of a normalised string.
 
@@ -178,12 +161,7 @@ def _find_words(text: str) -> list[str]:
 @cache
 def _unicode_word() -> re.Pattern[str]:
     codes = (it for it in range(sys.maxunicode + 1) if unicodedata.category(chr(it))[0] == "M")
-    ranges = []
-    # Consecutive codes have the same distance from their places. Ranges are searched faster.
-    for _, group in groupby(enumerate(codes), lambda it: it[1] - it[0]):
-        run = [chr(code) for _, code in group]
-        ranges.append(f"{run[0]}-{run[-1]}")
-    return re.compile(rf"[\w{_JOINERS}{''.join(ranges)}]+")
+    return re.compile(rf"[\w{_JOINERS}{write_ranges(codes)}]+")
 
 
 def _find_ngrams(size: int, text: str) -> list[str]:
@@ -217,12 +195,18 @@ def _check_tokenizer(tokenizer: str) -> None:
 
 
 def _read_stop_word(tokens: Tokens, word: str) -> str:
-    found = normalise_token(word, lower_case=tokens.lower_case)
     try:
+        found = normalise_token(word, lower_case=tokens.lower_case)
         size = len(found.encode())
+    except TooManyMarksError:
+        raise InvalidFieldError(
+            "tokens.stop_words",
+            f"{word[:_SHOWN]!r} has more than {MARKS_LIMIT} combining marks in a row",
+            "remove it",
+        ) from None
     except UnicodeEncodeError:
         raise InvalidFieldError(
-            "tokens.stop_words", f"{found[:_SHOWN]!r} is not valid Unicode", "remove it"
+            "tokens.stop_words", f"{word[:_SHOWN]!r} is not valid Unicode", "remove it"
         ) from None
     if not 0 < size <= TOKEN_BYTES:
         raise InvalidFieldError(

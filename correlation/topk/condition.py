@@ -13,6 +13,7 @@ from correlation.errors import FieldErrors, InvalidFieldError
 from correlation.limits import DURATION_LIMIT_US
 from correlation.resources.checks import check_duration, check_name, check_topic
 from correlation.resources.decimals import read_decimal
+from correlation.resources.durations import format_duration
 from correlation.resources.partitioning import check_meeting
 from correlation.resources.records import require
 from correlation.resources.role_filters import bind_role_filters, read_role_filters
@@ -31,6 +32,7 @@ EVERY, BATCH = REPORT_CHOICES = ("every", "batch")
 SHORTEST = "shortest"
 SEARCH_CHOICES = (SHORTEST, "newest")
 ROLES = ("a", "b")
+_SHOWN = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ class TopKCondition:
     k : int
         Length of the list.
     window_us : int
-        Age up to which a set takes part, in µs.
+        Age up to which a set takes part, in µs; 1 or more.
     similarity : Similarity
         Order of the pairs.
     per_key : bool
@@ -110,7 +112,7 @@ def build_condition(name: str, version: int, values: Mapping[str, Any]) -> TopKC
     with errors:
         k = _read_length(require(values, "k"))
     with errors:
-        window_us = check_duration(require(values, "window_us"), "window", 0, DURATION_LIMIT_US)
+        window_us = _read_window(require(values, "window_us"))
     with errors:
         similarity = _find_similarity(require(values, "similarity"))
         minimum = _read_minimum(similarity, values)
@@ -163,6 +165,17 @@ def _read_length(value: object) -> int:
             "k", f"must be 1 to {LIST_LIMIT}; got {value!r}", "use the number of pairs to list"
         )
     return value
+
+
+def _read_window(window_us: int) -> int:
+    if window_us <= 0:
+        # A window of 0 would contain only sets of one time.
+        raise InvalidFieldError(
+            "window",
+            f"must be at least 1us; got {format_duration(window_us)[:_SHOWN]}",
+            'use the time for which a set takes part, for example "1h"',
+        )
+    return check_duration(window_us, "window", 1, DURATION_LIMIT_US)
 
 
 def _find_similarity(name: object) -> Similarity:

@@ -243,7 +243,7 @@ class _Pair:
         """Return the rank of the pair in the present list, or None."""
         wanted = {self._name(self.a), self._name(self.b)}
         for item in items:
-            sets = (item["older"], item["younger"])
+            sets = (item["older"], item["newer"])
             if {(it["stream"], it["id"], it["time"]) for it in sets} == wanted:
                 rank: int = item["rank"]
                 return rank

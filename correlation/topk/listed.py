@@ -6,7 +6,7 @@ forgotten, and its number is used again.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
@@ -285,24 +285,38 @@ class KeyedList:
         return Block(sets.time_us, sets.half, offsets, tokens)
 
     def _follow(self, changes: Changes) -> Iterator[ListEvent]:
-        """Apply logged changes to the list, event by event."""
+        """Apply logged changes to the list, event by event.
+
+        The cost of an event is that of the ranks between its first and its last change, beside
+        moves of memory.
+        """
         places = list(_places(changes.pairs))
+        is_entered = changes.entered.tolist()
         reasons = ["expiry" if it == EXPIRY else "set" for it in changes.reason.tolist()]
         rows = range(len(places))
         events = changes.event.tolist()
         for _, group in groupby(rows, events.__getitem__):
             of_event = list(group)
-            before = self.pairs
-            left = {places[row] for row in of_event if not changes.entered[row]}
-            entered = [places[row] for row in of_event if changes.entered[row]]
+            changed = [places[row] for row in of_event]
             given = {self._name(places[row]): reasons[row] for row in of_event}
-            self._order = sorted([it for it in self._order if it not in left] + entered)
-            for place in left:
-                del self._named[place]
-            self._named |= {place: self._name(place) for place in entered}
+            order, first, last = self._order, min(changed), max(changed)
+            begin, end, size = bisect_left(order, first), bisect_right(order, last), len(order)
+            entered = sum(is_entered[row] for row in of_event)
+            # Pairs behind the last changed one keep their ranks if the list keeps its length.
+            if 2 * entered != len(of_event):
+                end = size
+            before = [self._named[it] for it in order[begin:end]]
+            for row in of_event:
+                place = places[row]
+                if is_entered[row]:
+                    insort(order, place)
+                    self._named[place] = self._name(place)
+                else:
+                    del order[bisect_left(order, place)], self._named[place]
+            after = [self._named[it] for it in order[begin : end + len(order) - size]]
             reason = "set" if "set" in given.values() else "expiry"
             time_us = int(changes.time_us[of_event[0]])
-            moves = list(list_moves(before, self.pairs, time_us, reason, given))
+            moves = list(list_moves(before, after, time_us, reason, given, first_rank=begin + 1))
             yield ListEvent(reason, time_us, moves)
 
     def _name(self, place: tuple[int, int, int]) -> ListedPair:

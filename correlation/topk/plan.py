@@ -10,6 +10,10 @@ from correlation.resources.durations import format_duration
 from correlation.resources.streams import Stream
 from correlation.topk.condition import TopKCondition
 
+_NO_DELAY = (
+    "With max_delay 0 a set takes effect when each partition has reached a later time: until then "
+    "another set of the same time may arrive."
+)
 _MERGED = "Each cell of the grid has a list; the lists of all cells are merged after each batch."
 
 
@@ -31,7 +35,8 @@ def derive_costs(
     -------
     dict
         buffer_horizon_us: how long after its time a set is kept while all streams keep their
-        max_delay. worst_case_alarm_latency_us: time from the time of a set until it takes effect.
+        max_delay. worst_case_alarm_latency_us: time from the time of a set until it takes effect,
+        if each partition reaches a later time immediately; another set of its time may come before.
         If the rates of all streams are known: expected_buffered_events, which counts every copy in
         a grid, and max_stock_pairs, the maximum number of pairs that are in the lists or may be
         later.
@@ -75,11 +80,13 @@ def plan_condition(condition: TopKCondition, streams: Mapping[str, Stream]) -> d
     each = "of each join key " if condition.per_key else ""
     partitioning = streams[condition.a].partitioning
     window = format_duration(condition.window_us)
+    waits = any(streams[name].max_delay_us for name in condition.streams)
     return {
         "sentences": [
             f"The list {each}holds the {condition.k} most similar {of}.",
             f"A set takes part for {window}; a pair ends with its older set.",
             "Sets take effect in the order of their times, when all watermarks have passed them.",
+            *([] if waits else [_NO_DELAY]),
             *([_MERGED] if partitioning.groups > 1 else []),
         ],
         "similarity": condition.similarity.name,

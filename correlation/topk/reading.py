@@ -14,10 +14,10 @@ _FIELDS: dict[str, type] = {
     "change": str,
     "rank": int,
     "older": dict,
-    "younger": dict,
+    "newer": dict,
 }
 _SIGNS = {"entered": "+", "left": "-", "moved": "~"}
-COLUMNS = ("rank", "similarity", "older", "time", "younger", "time")
+COLUMNS = ("rank", "similarity", "older", "time", "newer", "time")
 
 
 class ChangeReader:
@@ -30,7 +30,7 @@ class ChangeReader:
     def read(self, record: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
         """Return the change of a record; see `ResultReader.read`."""
         valid = all(isinstance(record.get(name), kind) for name, kind in _FIELDS.items())
-        if not valid or not all(_is_set(record[name]) for name in ("older", "younger")):
+        if not valid or not all(_is_set(record[name]) for name in ("older", "newer")):
             raise ValueError("not a change of a top-k condition")
         return [dict(record)]
 
@@ -38,7 +38,7 @@ class ChangeReader:
         """Return change, rank, value and sets of a pair."""
         sign = _SIGNS.get(result["change"], result["change"])
         key = f"  @{result['key']}" if result.get("key") else ""
-        sets = "  ↔  ".join(_describe_set(result[name]) for name in ("older", "younger"))
+        sets = "  ↔  ".join(_describe_set(result[name]) for name in ("older", "newer"))
         return f"{sign} #{result['rank']}  {describe_value(result)}{key}  {sets}"
 
 
@@ -52,14 +52,14 @@ def describe_value(item: Mapping[str, Any]) -> str:
 
 def list_cells(item: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the cells of an item of a present list, as `COLUMNS`."""
-    older, younger = item["older"], item["younger"]
+    older, newer = item["older"], item["newer"]
     return (
         str(item["rank"]),
         describe_value(item).partition("=")[2],
         f"{older['stream']}:{older['id']}",
         describe_moment(older["time"]),
-        f"{younger['stream']}:{younger['id']}",
-        describe_moment(younger["time"]),
+        f"{newer['stream']}:{newer['id']}",
+        describe_moment(newer["time"]),
     )
 
 

@@ -58,7 +58,7 @@ def describe_pair(condition: TopKCondition, pair: ListedPair) -> dict[str, Any]:
         "overlap": pair.overlap,
         "sizes": list(sizes),
         "older": _describe_set(condition, pair.older),
-        "younger": _describe_set(condition, pair.younger),
+        "newer": _describe_set(condition, pair.younger),
     }
 
 
@@ -158,9 +158,9 @@ _PAIR: dict[str, Schema] = {
     "similarity": described(NUMBER, "Similarity of the pair; a distance is `distance`."),
     "distance": described(NUMBER, "Distance of the pair, instead of `similarity`."),
     "overlap": described(COUNT, "Number of shared tokens."),
-    "sizes": described(tuple_of(COUNT, COUNT), "Sizes of the older and of the younger set."),
+    "sizes": described(tuple_of(COUNT, COUNT), "Sizes of the older and of the newer set."),
     "older": _SET,
-    "younger": _SET,
+    "newer": _SET,
 }
 _VALUES = ("similarity", "distance")
 _ONE_VALUE = [{"required": [it]} for it in _VALUES]

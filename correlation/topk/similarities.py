@@ -2,10 +2,10 @@
 
 Problem. Pairs of sets are ordered by similarity. Rounded values would decide ties wrongly.
 
-Definitions. A similarity is well-behaved (SWOOP, Definition 4.1) if it depends only on the overlap
-o of the two sets and on their sizes r and s, is symmetric, does not decrease with o for fixed
-sizes, and f(o, r, o) does not decrease with o. Then no set that lacks j of the r tokens of a set is
-more similar to it than the set of the other r − j tokens (Theorem 5.1).
+Definitions. A similarity depends only on the overlap o of the two sets and on their sizes r and s,
+and is well-behaved (`well_behaved`; SWOOP, Definition 4.1). Then no set that lacks j of the r
+tokens of a set is more similar to it than the set of the other r − j tokens (Theorem 5.1;
+docs/proofs.md, P-TOPK-BOUND).
 
 Algorithm. Each similarity has an integer key in place of its value: a larger key is a larger
 similarity, and equal keys are equal similarities (docs/proofs.md, P-TOPK-KEY). The bounds that the
@@ -24,14 +24,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 
 import numpy as np
 from numba import cfunc, njit, types
 from numpy.typing import NDArray
 
-from correlation.errors import CorrelationError
+from correlation.errors import InvalidFieldError, InvalidSimilarityError
+from correlation.resources.checks import check_name
+from correlation.topk.well_behaved import find_wrong_key, find_wrong_minimum
 
 # Type of the compiled key: (overlap, size, size) -> key.
 KEY_SIGNATURE = types.int64(types.int64, types.int64, types.int64)
@@ -46,6 +48,9 @@ TABLE_SIZES = 32
 # Bits of each of the two digits of a quotient.
 _DIGIT_BITS = 27
 _SCALE = 1 << (2 * _DIGIT_BITS)
+# Sizes for which the keys of registered similarities are checked, and their minimums.
+_SIZES = (*range(1, 13), 31, 32, 100, 1_000, SIZE_LIMIT - 1, SIZE_LIMIT)
+_FEW_SIZES = range(1, 9)
 Key = Callable[[int, int, int], int]
 
 
@@ -102,9 +107,10 @@ class Similarity:
     name : str
         Name in documents of conditions.
     key : callable
-        `(o, r, s) -> int`, compiled with `numba.njit(KEY_SIGNATURE)`: integers of 0 or more that
-        are larger for more similar sets and equal for equally similar sets, for all overlaps o >= 1
-        and sizes r, s up to SIZE_LIMIT.
+        `(o, r, s) -> int`, compiled with `numba.njit(KEY_SIGNATURE)`: integers from 0 to 2**62
+        that are larger for more similar sets and equal for equally similar sets, for all sizes r, s
+        up to SIZE_LIMIT and overlaps o from 1 to min(r, s). It is symmetric in r and s, grows with
+        o, does not grow with s, and key(o, r, o) does not decrease when o grows.
     value : callable
         `(o, r, s) -> int or float`: the similarity, or the distance, as results contain it.
     minimum_key : callable
@@ -123,6 +129,8 @@ class Similarity:
 
     def overlap_needed(self, key: int, r: int, s: int) -> int | None:
         """Return the minimum overlap of two sets whose key is at least `key`, if it exists.
+
+        Keys grow with the overlap, so for the key of a pair it is the overlap of the pair.
 
         Parameters
         ----------
@@ -163,14 +171,61 @@ HAMMING = Similarity(
 def _all_similarities() -> dict[str, Similarity]:
     found = {it.name: it for it in (JACCARD, COSINE, DICE, OVERLAP, HAMMING)}
     for point in entry_points(group=ENTRY_POINTS):
-        similarity = point.load()
+        similarity = _load(point)
         if similarity.name in found:
-            raise CorrelationError(
-                f"{point.value}: similarity {similarity.name!r} is already registered; "
-                "choose another name"
+            raise InvalidSimilarityError(
+                point.value,
+                f"similarity {similarity.name!r} is already registered; choose another name",
             )
         found[similarity.name] = similarity
     return found
+
+
+def _load(point: EntryPoint) -> Similarity:
+    """Return the similarity of an entry point, checked."""
+    try:
+        similarity = point.load()
+        problem = find_problem(similarity)
+    except Exception as error:
+        # Functions of other packages may raise any error.
+        problem = f"raised {type(error).__name__}: {error}"
+        raise InvalidSimilarityError(point.value, f"{problem}; correct or remove it") from error
+    if problem is not None:
+        raise InvalidSimilarityError(point.value, f"{problem}; correct or remove it")
+    checked: Similarity = similarity
+    return checked
+
+
+def find_problem(similarity: object) -> str | None:
+    """Return why the join cannot use a similarity; None if it can, as far as checks find.
+
+    Parameters
+    ----------
+    similarity : object
+        What an entry point names.
+    """
+    if not isinstance(similarity, Similarity):
+        return f"must be a Similarity; got {type(similarity).__name__}"
+    try:
+        check_name(similarity.name)
+    except InvalidFieldError as error:
+        return str(error)
+    if not _is_compiled(similarity.key):
+        return "key must be compiled with numba.njit(KEY_SIGNATURE)"
+    return find_wrong_key(similarity.key, _SIZES) or find_wrong_minimum(
+        similarity.key,
+        similarity.value,
+        similarity.minimum_key,
+        _FEW_SIZES,
+        Fraction(1, 10**MINIMUM_PLACES),
+        is_distance=similarity.is_distance,
+    )
+
+
+def _is_compiled(key: Key) -> bool:
+    # Without compilation (NUMBA_DISABLE_JIT=1) keys are plain functions, as those of this package.
+    is_plain = callable(key) and not hasattr(_overlap_key, "nopython_signatures")
+    return is_plain or KEY_SIGNATURE in getattr(key, "nopython_signatures", ())
 
 
 SIMILARITIES: Mapping[str, Similarity] = MappingProxyType(_all_similarities())

@@ -83,13 +83,13 @@ function combination({ type, events }) {
   ];
 }
 
-function change({ change: kind, rank, similarity, distance, older, younger }) {
+function change({ change: kind, rank, similarity, distance, older, newer }) {
   const marks = { entered: "+ ", left: "− ", moved: "~ " };
   return [
     [marks[written(kind)], given(kind), `, rank ${rank ?? "–"}: `],
     named(older),
     " and ",
-    named(younger),
+    named(newer),
     isNumber(similarity) ? `, similarity ${number(similarity)}` : null,
     isNumber(distance) ? `, distance ${number(distance)}` : null,
   ];

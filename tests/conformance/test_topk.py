@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -79,7 +80,7 @@ cases = st.builds(
     Case,
     similarity=st.sampled_from([*MINIMA, "hamming"]),
     k=st.sampled_from([1, 2, 3, 10, 1000]),
-    window=st.sampled_from([0, 3, 8, 10**6]),
+    window=st.sampled_from([1, 3, 8, 10**6]),
     crossed=st.booleans(),
     keyed=st.booleans(),
     every=st.booleans(),
@@ -151,6 +152,30 @@ def expected_lists(
     return lists
 
 
+def test_sets_without_delay_wait_until_each_partition_has_a_later_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tests.support.topk.DELAY", 0)
+    slot, written = QuerySlot(make_tag_streams(keyed=False)), WrittenLists()
+    written.apply(slot.advance(make_tag_block([], [topk_control(0, {"k": 9})])))
+    # Ids of sets, their times, and the list after each block.
+    blocks: list[tuple[dict[int, int], list[Named]]] = [
+        ({9: 1, 8: 1}, []),
+        ({7: 2, 6: 2}, [(8, 9)]),
+        # Another set of the time 2 comes, and is the first of them in the order of sets.
+        ({5: 2}, [(8, 9)]),
+        ({4: 3}, [(8, 9)]),
+        ({3: 3}, [(6, 7), (5, 6), (5, 7), (9, 5), (9, 6), (9, 7), (8, 9), (8, 5), (8, 6)]),
+    ]
+    for offset, (times, listed) in enumerate(blocks):
+        sets = [
+            Tagged(number, time, frozenset("ab"), partition=number % 2, offset=offset)
+            for number, time in times.items()
+        ]
+        written.apply(slot.advance(make_tag_block(sets)))
+        assert written.present == ({None: listed} if listed else {})
+
+
 def progress_of(case: Case, outcome: Outcome) -> int:
     marks = watermarks_of(outcome)
     return min(marks[name] for name in STREAMS[: 1 + case.crossed]) - 1
@@ -202,7 +227,7 @@ def test_topk_lists_follow_changes_of_the_condition_and_resets(case: Case) -> No
         if event in {"version", "pause"}:
             version += 1
             running = event == "version"
-            present = replace(case, k=rng.choice([1, 2, 5]), window=rng.choice([0, 4, 9]))
+            present = replace(case, k=rng.choice([1, 2, 5]), window=rng.choice([1, 4, 9]))
             controls = [topk_control(step, present.fields, version, paused=not running)]
             since = held
         elif event == "reset":

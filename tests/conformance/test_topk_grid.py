@@ -78,7 +78,7 @@ def draw_blocks(rng: random.Random, case: Case) -> list[tuple[Block, str]]:
         event = rng.choice(EVENTS)
         if event in {"version", "pause"}:
             version += 1
-            present = replace(case, k=rng.choice([1, 2, 5]), window=rng.choice([0, 4, 9]))
+            present = replace(case, k=rng.choice([1, 2, 5]), window=rng.choice([1, 4, 9]))
             fields = {**present.fields, **own}
             controls = [topk_control(version, fields, version, paused=event == "pause")]
         elif event == "reset":

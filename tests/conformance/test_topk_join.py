@@ -75,6 +75,22 @@ def test_p_topk_rebuild_equals_single_insertions(seed: int) -> None:
             assert len(join.take_changes().event) == 0
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_p_topk_bound_registered_similarity_is_exact(seed: int) -> None:
+    # Its key is a function of another package, which the compiled kernels take as an argument: also
+    # for sets that are larger than those of the table of keys.
+    longest, count = ((8, 60), (50, 50), (100, 30))[seed % 3]
+    case = draw_case(seed, count, longest, name="containment")
+    join = case.join()
+    for begin, end in draw_cuts(seed, count):
+        now = case.sets[end - 1].time
+        join.insert(to_block(case.sets[begin:end]), now)
+        assert_exact(join, case, end, now)
+        if begin % 3 == 0:
+            join.rebuild(to_block(case.valid(end, now)))
+            assert_exact(join, case, end, now)
+
+
 @pytest.mark.parametrize("seed", range(15))
 def test_changes_of_every_event_are_logged_with_reason_and_time(seed: int) -> None:
     case, join = draw_case(seed, 50), draw_case(seed, 50).join(every=True)

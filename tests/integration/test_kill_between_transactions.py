@@ -143,7 +143,7 @@ class Sets:
         found = []
         for record in self.job.read(self.job.topics.of(PRESENT)):
             value = json.loads(record.value or b"")
-            named = [(it["older"]["id"], it["younger"]["id"]) for it in value["items"]]
+            named = [(it["older"]["id"], it["newer"]["id"]) for it in value["items"]]
             found.append((value["as_of"], named))
         return found
 

@@ -302,7 +302,7 @@ def check_late_event(house: Installation) -> None:
     late = {**twin, "id": "late", "time": 1_020 * SECOND_US}
     house.send([late])
     changes = house.check_lists(1_040 * SECOND_US)
-    entered = [it for it in changes if "late" in {it["older"]["id"], it["younger"]["id"]}]
+    entered = [it for it in changes if "late" in {it["older"]["id"], it["newer"]["id"]}]
     assert {it["reason"] for it in entered} == {"set"}
     assert {it["time"] for it in entered} == {1_040 * SECOND_US}
     slots = house.job.wait_for_slots(lambda slots: total(slots, "events_late_total") >= 1)

@@ -49,6 +49,8 @@ def similarity(name: str, r: frozenset[int], s: frozenset[int]) -> Fraction:
         return Fraction(overlap)
     if name == "hamming":
         return Fraction(-len(r ^ s))
+    if name == "containment":
+        return Fraction(overlap, min(len(r), len(s)))
     raise ValueError(name)
 
 

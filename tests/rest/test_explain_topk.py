@@ -115,7 +115,7 @@ def test_explain_compares_sets_of_equal_keys_and_both_streams(service: Service) 
     keyed = {"partitioning": "key", "mapping": {"time": "at", "id": "n", "format": "epoch_s"}}
     a, b = put_sets(service, **keyed), put_sets(service, partitioning="key")
     path = put_topk(
-        service, a, b=b, per_key=True, similarity="hamming", max_distance=1, k=1, window="0s"
+        service, a, b=b, per_key=True, similarity="hamming", max_distance=1, k=1, window="1us"
     )
     record = {"record": {"n": 1, "at": 5, "tags": ["a", "b"]}, "record_key": "k"}
     answer = explain(service, path, record, event("1", 5, key="l"))
@@ -127,7 +127,7 @@ def test_explain_compares_sets_of_equal_keys_and_both_streams(service: Service) 
     answer = explain(service, path, record, event("1", 5, ABC, key="k"))
     assert answer["failed_step"] == "rank"
     assert (answer["overlap"], answer["sizes"], answer["distance"]) == (2, [2, 3], 1)
-    assert answer["ends_at"] == 5 * SECOND
+    assert answer["ends_at"] == 5 * SECOND + 1
     assert answer["a"]["tokens"] == ["a", "b"]
     missing = client.post(f"{path}/explain", json={"a": record})
     assert [it["field"] for it in missing.json()["errors"]] == ["b"]
@@ -204,7 +204,7 @@ def test_explain_shows_rank_and_place_of_pairs(service: Service) -> None:
             "overlap": 1,
             "sizes": [2, 2],
             "older": {"stream": name, "id": "x", "time": SECOND},
-            "younger": {"stream": name, "id": "y", "time": 2 * SECOND},
+            "newer": {"stream": name, "id": "y", "time": 2 * SECOND},
         }
     ]
     # Of pairs of one stream, in any order.
@@ -237,7 +237,7 @@ def test_lists_of_keys_are_read_by_key(service: Service) -> None:
     present = service.client.get(f"{path}/topk").json()
     assert (present["keys"], present["items"]) == (["k", "l/m"], [])
     (item,) = service.client.get(f"{path}/topk", params={"key": "l/m"}).json()["items"]
-    assert (item["distance"], item["older"]["stream"], item["younger"]["stream"]) == (2, b, a)
+    assert (item["distance"], item["older"]["stream"], item["newer"]["stream"]) == (2, b, a)
     given = [event("x", 2, key="l/m"), event("x", 1, key="l/m")]
     assert explain(service, path, *given)["rank"] == 1
     # The same ids and times, in the other roles.

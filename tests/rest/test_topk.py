@@ -65,7 +65,7 @@ def test_condition_is_stored_with_all_fields_and_comes_back(service: Service) ->
     many = {
         "b": b,
         "k": 10_000,
-        "window": "0s",
+        "window": "1us",
         "similarity": "hamming",
         "max_distance": 0,
         "report": "every",
@@ -76,10 +76,10 @@ def test_condition_is_stored_with_all_fields_and_comes_back(service: Service) ->
     changed = client.put(path, json=topk(a, **many))
     assert (changed.status_code, changed.json()["version"]) == (200, 2), changed.text
     del many["window"]
-    assert changed.json()["document"] == {**stored, **many, "window_us": 0}
+    assert changed.json()["document"] == {**stored, **many, "window_us": 1}
     # The stored form, and other spellings of it, are the same document.
     read = client.get(path).json()["document"]
-    for again in (read, {**topk(a, **many), "window": "0ms"}):
+    for again in (read, {**topk(a, **many), "window": "0.001ms"}):
         same = client.put(path, json=again)
         assert (same.status_code, same.json()["version"]) == (200, 2), same.text
     minimum = client.put(path, json=topk(a, min_similarity=0.8))
@@ -118,7 +118,8 @@ def test_a_list_per_key_requires_streams_by_key(service: Service) -> None:
     [
         ({"k": 0}, {"k": "must be at least 1"}),
         ({"k": 10_001}, {"k": "must be at most 10000"}),
-        ({"window": "-1s"}, {"window": "must not be negative"}),
+        ({"window": "0s"}, {"window": "must be at least 1us; got 0s"}),
+        ({"window": "-1s"}, {"window": "must be at least 1us; got -1s"}),
         ({"similarity": "euclid"}, {"similarity": "is unknown"}),
         ({"report": "all", "search": "longest"}, {"report": "is unknown", "search": "is unknown"}),
         ({"per_key": "yes"}, {"per_key": "must be true or false"}),
@@ -144,7 +145,7 @@ def test_a_list_per_key_requires_streams_by_key(service: Service) -> None:
         ),
         (
             {"k": 0, "window": "-1s", "similarity": "x"},
-            {"k": "at least 1", "window": "negative", "similarity": "unknown"},
+            {"k": "at least 1", "window": "at least 1us", "similarity": "unknown"},
         ),
     ],
 )

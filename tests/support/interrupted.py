@@ -169,7 +169,7 @@ def lists(job: JobUnderTest) -> dict[bytes | None, list[tuple[str, str]]]:
             found.pop(record.key, None)
         else:
             pairs = json.loads(record.value)["items"]
-            found[record.key] = [(it["older"]["id"], it["younger"]["id"]) for it in pairs]
+            found[record.key] = [(it["older"]["id"], it["newer"]["id"]) for it in pairs]
     return found
 
 

@@ -246,4 +246,4 @@ def _events(
 
 def named(item: Mapping[str, Any]) -> Named:
     """Return the ids of the sets of a pair."""
-    return int(item["older"]["id"]), int(item["younger"]["id"])
+    return int(item["older"]["id"]), int(item["newer"]["id"])

@@ -12,7 +12,10 @@ from correlation.topk.join.join import Pairs, TopKJoin
 from correlation.topk.join.state import Block
 from correlation.topk.similarities import SIMILARITIES
 from tests.oracle.topk import Pair, TokenSet, ranked_pairs
+from tests.toy.toy_similarity import CONTAINMENT
 
+# Similarities of the package, and one that another package registers.
+JOINED = {**SIMILARITIES, CONTAINMENT.name: CONTAINMENT}
 NAMES = ("jaccard", "cosine", "dice", "overlap", "hamming")
 
 
@@ -33,7 +36,7 @@ class Case:
         return TopKJoin(
             self.k,
             self.window,
-            SIMILARITIES[self.name],
+            JOINED[self.name],
             minimum=self.minimum,
             crossed=self.crossed,
             shortest=self.shortest,
@@ -56,10 +59,12 @@ class Case:
         )
 
 
-def draw_case(seed: int, count: int, longest: int = 8, k: int | None = None) -> Case:
-    """Draw a join and its sets; the seed determines the similarity."""
+def draw_case(
+    seed: int, count: int, longest: int = 8, k: int | None = None, name: str | None = None
+) -> Case:
+    """Draw a join and its sets; the seed determines the similarity if it is not named."""
     rng = np.random.default_rng([2017, seed])
-    name = NAMES[seed % len(NAMES)]
+    name = name or NAMES[seed % len(NAMES)]
     universe = int(rng.choice([3, 6, 12, 60])) + longest - 8
     crossed = bool(rng.random() < 0.4)
     minimum = None

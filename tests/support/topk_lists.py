@@ -28,7 +28,7 @@ def newest_lists(records: Iterable[Received]) -> Lists:
 
 def listed(item: Mapping[str, Any]) -> Named:
     """Return the pair of an item of a list, or of a change."""
-    return item["older"]["id"], item["younger"]["id"], item["overlap"]
+    return item["older"]["id"], item["newer"]["id"], item["overlap"]
 
 
 def fold_ranks(records: Iterable[Mapping[str, Any]]) -> dict[str, dict[Named, int]]:

@@ -3,7 +3,8 @@
 Algorithm (SWOOP, operations `advance` and `insert`). Before a set is inserted, older sets expire in
 order of time: their numbers leave the inverted lists, their pairs leave the stock. Then the search
 finds the set's candidates, and they are inserted into the stock. When an array is full the kernel
-returns, the array grows, and the kernel goes on.
+returns, the array grows, and the kernel goes on. `evaluate_block_kernel` has the place of
+Algorithms 1 and 2, with Algorithm 4 for the candidates and Algorithm 6 for the stock.
 
 References. Mann, Augsten & Jensen, "SWOOP: Top-k Similarity Joins over Set Streams", 2017.
 Cost. See `search`, `insertion` and `changes`.

@@ -11,6 +11,7 @@ Ends that the bar passes before their pairs were reached belong to pairs that wi
 pass ends when all candidates are inserted and as many pairs were dropped as ends removed: from
 there on, S and E are aligned as before (docs/proofs.md, P-TOPK-INSERT).
 
+`insert_pairs_kernel` is Algorithm 6; the pairs that it drops are those of the cleanup, Algorithm 5.
 Runs of pairs in which nothing changes are found and copied without a branch for each pair.
 
 References. Mann, Augsten & Jensen, "SWOOP: Top-k Similarity Joins over Set Streams", 2017,

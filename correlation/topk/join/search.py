@@ -8,7 +8,8 @@ each from its newest set. A set that is first met in the p-th list lacks the p -
 the key of its pair has an upper bound (Theorem 5.1). The skyband lower bound grows with the age of
 a set. A list is read up to the oldest set whose pair is relevant if it reaches the upper bound. A
 set's own size, signature and lower bound exclude more sets; for the others the overlap is counted.
-The count stops when the overlap needed cannot be reached.
+The count stops when the overlap needed cannot be reached. `find_candidates_kernel` is Algorithm 4,
+in the order of `order_tokens_kernel`.
 
 The overlap is counted by marks of the new set's tokens instead of a merge of sorted tokens: the
 reads do not depend on each other.

@@ -110,10 +110,10 @@ function combination({ events }) {
   return rows.length ? onAxis(drawn, "The events of the combination") : null;
 }
 
-function sets({ older, younger }) {
+function sets({ older, newer }) {
   const rows = [
     ["older ", older, "a"],
-    ["younger ", younger, "b"],
+    ["newer ", newer, "b"],
   ].filter(([, it]) => isTime(it?.time));
   return rows.length ? onAxis(rows, "The two sets of the pair") : null;
 }

@@ -135,13 +135,13 @@ export function searchedExplanation(record, signal) {
   return h("section", { "aria-label": "Explanation" }, button, place);
 }
 
-async function asked({ condition, events, older, younger }, signal) {
+async function asked({ condition, events, older, newer }, signal) {
   if (events !== undefined) {
     const ids = Object.entries(events).map(([alias, it]) => [alias, { id: it.id }]);
     return { events: Object.fromEntries(ids) };
   }
   const { document } = await get(resource("conditions", condition), {}, signal);
-  const [a, b] = older.stream === document.a ? [older, younger] : [younger, older];
+  const [a, b] = older.stream === document.a ? [older, newer] : [newer, older];
   return { a: { id: a.id }, b: { id: b.id } };
 }
 

@@ -57,7 +57,7 @@ function render(name, list, before) {
   );
 }
 
-const pairOf = (it) => JSON.stringify([it.older ?? it, it.younger ?? null]);
+const pairOf = (it) => JSON.stringify([it.older ?? it, it.newer ?? null]);
 
 function keys(name, list) {
   if (!list.keys.length) return null;
@@ -95,7 +95,7 @@ function items(list, moves) {
       number(it[value]),
       `${it.overlap} of ${(it.sizes ?? []).join(" and ")}`,
       set(it.older),
-      set(it.younger),
+      set(it.newer),
     ]),
   );
 }

@@ -89,7 +89,7 @@ def judged(count: int, valid_from: int) -> list[dict[str, Any]]:
     return [
         {
             "older": {"id": str(it.older.number)},
-            "younger": {"id": str(it.younger.number)},
+            "newer": {"id": str(it.younger.number)},
             "overlap": len(it.older.tokens & it.younger.tokens),
         }
         for it in ranked_pairs("jaccard", sets, crossed=False)[:K]
@@ -120,7 +120,7 @@ def test_list_is_compared_with_brute_force() -> None:
 def test_times_are_those_of_sets_whose_pairs_enter(
     fields: dict[str, str], time_us: int | None
 ) -> None:
-    change = {"change": "entered", "reason": "set", "younger": {"time": 7}}
+    change = {"change": "entered", "reason": "set", "newer": {"time": 7}}
     assert entered_us(change | fields) == time_us
 
 

@@ -73,7 +73,7 @@ def _time_us(clock: str) -> int:
 
 
 def _pair(item: Mapping[str, Any]) -> str:
-    return f"{item['older']['id']} {item['younger']['id']}"
+    return f"{item['older']['id']} {item['newer']['id']}"
 
 
 @dataclass
@@ -303,7 +303,7 @@ def test_list_of_the_demo_is_shown(tmp_path: Path) -> None:
         if end_us - stored["window_us"] <= it.latest_us <= end_us
     ]
     listed = ListJudge(stored, chosen).list_at(end_us)
-    rows = [f"| {it.similarity:.3g} | {texts[it.older]} | {texts[it.younger]} |" for it in listed]
+    rows = [f"| {it.similarity:.3g} | {texts[it.older]} | {texts[it.newer]} |" for it in listed]
     assert len(rows) == stored["k"]
     assert "\n".join(rows) in section
     given, resources = tmp_path / "messages.jsonl", tmp_path / "resources.yaml"

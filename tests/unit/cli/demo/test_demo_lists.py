@@ -75,14 +75,14 @@ def test_judge_finds_the_pairs_of_the_example(as_of_us: int, expected: list[List
     assert ListJudge(SMALL, EXAMPLE).list_at(as_of_us) == expected
 
 
-def test_judge_orders_pairs_of_the_same_older_message_by_the_younger_one() -> None:
+def test_judge_orders_pairs_of_the_same_older_message_by_the_newer_one() -> None:
     judge = ListJudge({**SMALL, "k": 3}, EXAMPLE)
     assert judge.list_at(6 * S) == [M26, M12, M15]
 
 
 def _item(rank: int, pair: Listed) -> dict[str, Any]:
     found = pair._asdict()
-    return {**found, "rank": rank, "older": {"id": pair.older}, "younger": {"id": pair.younger}}
+    return {**found, "rank": rank, "older": {"id": pair.older}, "newer": {"id": pair.newer}}
 
 
 def _list(as_of_us: int, *pairs: Listed) -> dict[str, Any]:

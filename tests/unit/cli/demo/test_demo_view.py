@@ -52,7 +52,7 @@ def test_view_shows_results_and_the_present_list() -> None:
     run.take(_alarm("left-after-bad-weather"), 12.0)
     run.take(_grounded(), 12.0)
     run.take({"condition": ALIKE, "change": "entered"}, 14.0)
-    item = {"similarity": 2 / 3, "older": {"id": "m1"}, "younger": {"id": "m2"}}
+    item = {"similarity": 2 / 3, "older": {"id": "m1"}, "newer": {"id": "m2"}}
     run.present = {"as_of": 60 * SECOND_US, "items": [item]}
     assert run.results == 3
     assert _printed(run.view()) == [

@@ -64,7 +64,7 @@ def test_changes_of_equal_times_stay_in_their_order(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, [*arguments, "--alarms", str(changes), "--processes", "1"])
     assert done.exit_code == 0, done.output
     found = [json.loads(it) for it in changes.read_text().splitlines()]
-    assert [(it["change"], it["older"]["id"], it["younger"]["id"]) for it in found] == [
+    assert [(it["change"], it["older"]["id"], it["newer"]["id"]) for it in found] == [
         ("entered", "a", "b"),
         ("left", "a", "b"),
         ("entered", "c", "d"),

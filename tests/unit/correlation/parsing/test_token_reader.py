@@ -125,9 +125,32 @@ def test_a_value_that_is_not_a_set_of_tokens_is_rejected(
     assert (rejected.value.reason, rejected.value.detail) == (Reason.BAD_TOKENS, detail)
 
 
+# With the sort of NFC 10⁶ of these marks would take minutes.
+MARKS = "a" + "\u0301\u0323" * 500_000
+
+
+@pytest.mark.parametrize("tokenizer", ["list", "words", "split:,", "split:[,;]", "ngrams:3"])
+@pytest.mark.parametrize("lower_case", [False, True])
+def test_a_long_run_of_marks_is_rejected_before_it_is_normalised(
+    tokenizer: str, *, lower_case: bool
+) -> None:
+    declared = {"path": "t", "tokenizer": tokenizer, "lower_case": lower_case}
+    is_list = tokenizer == "list"
+    for marks in ("o" + "\u0301" * 31, MARKS if is_list else MARKS[:65_536]):
+        text = f"disk {marks}"
+        found = ["disk", marks] if is_list else text[:65_536]
+        with pytest.raises(RejectedEventError) as rejected:
+            read(declared, {"t": found})
+        assert rejected.value.reason is Reason.BAD_TOKENS
+        assert rejected.value.detail == (
+            "field 't' must have at most 30 combining marks in a row; got more"
+        )
+
+
 def test_sets_at_their_limits_are_read() -> None:
     assert read("t", {"t": MANY * 2}) == MANY
     assert read("t", {"t": ["é" * 512]}) == ["é" * 512]
+    assert read("t", {"t": ["o" + "\u0324" * 30]}) == ["o" + "\u0324" * 30]
     assert read({**WORDS, "stop_words": ["x"]}, {"t": " ".join([*MANY, "x"])}) == MANY
     assert read({"path": "t", "tokenizer": "ngrams:3"}, {"t": "a" * 65_536}) == ["aaa"]
 
@@ -167,12 +190,14 @@ def test_events_keep_their_sets_beside_rejected_records() -> None:
         # The other fields are checked first.
         TIMED | {"t": "a", "time": None},
         TIMED | {"t": ["b", "c"]},
+        TIMED | {"t": [MARKS]},
     ]
     assert sets_of(records, tokens="t") == (
         [{"a", "b"}, set(), {"b", "c"}],
         [
             "1: bad_tokens: field 't' must be a list of tokens; got a string",
             "3: wrong_type: 'None' is not a number of microseconds since 1970",
+            "5: bad_tokens: field 't' must have at most 30 combining marks in a row; got more",
         ],
         0,
     )

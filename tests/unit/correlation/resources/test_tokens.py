@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from correlation.errors import InvalidFieldError
+from correlation.resources.normal_form import normalise_token
 from correlation.resources.separators import SEPARATORS_LIMIT, TooManySeparatorsError, split_text
 from correlation.resources.tokens import (
     Tokens,
     describe_tokens,
-    normalise_token,
     text_splitter,
     tokens_from_document,
     tokens_to_document,
@@ -75,6 +75,10 @@ def test_a_declaration_comes_back_in_its_normal_form(document: Any, tokens: Toke
         ({"path": "a", "stop_words": [""]}, ["tokens.stop_words: '' has 0 bytes"]),
         ({"path": "a", "stop_words": ["\ud800"]}, ["tokens.stop_words: '\\ud800' is not valid"]),
         ({"path": "a", "stop_words": ["é" * 513]}, ["tokens.stop_words: 'éé"]),
+        (
+            {"path": "a", "stop_words": ["b", "o" + "\u0301" * 31]},
+            [f"tokens.stop_words: 'o{chr(0x301) * 31}' has more than 30 combining marks in a row"],
+        ),
         (
             {"path": "a", "stop_words": [str(it) for it in range(1001)]},
             ["tokens.stop_words: got 1001 words; use at most 1000"],

@@ -71,6 +71,9 @@ def test_minima_are_exact(
     assert (found.minimum, found.measure) == (minimum, measure)
 
 
+WINDOW = 'use the time for which a set takes part, for example "1h"'
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -102,6 +105,10 @@ def test_minima_are_exact(
                 "min_similarity: must be at most 1, the jaccard similarity of equal sets; "
                 "got 1.0001; use at most 1"
             ),
+        ),
+        *(
+            ({"window_us": window_us}, f"window: must be at least 1us; got {shown}; {WINDOW}")
+            for window_us, shown in ((0, "0s"), (-1_000_000, "-1s"))
         ),
         (
             {"where": {"b": {"color": "red"}}},

@@ -125,7 +125,7 @@ def item(rank: int, older: str, younger: str, value: float) -> dict[str, Any]:
         "rank": rank,
         "similarity": value,
         "older": {"stream": "left", "id": older, "time": 0},
-        "younger": {"stream": "left", "id": younger, "time": 5},
+        "newer": {"stream": "left", "id": younger, "time": 5},
     }
 
 

@@ -71,7 +71,7 @@ def merge(*slots: list[Share]) -> list[Any]:
 
 def moves(records: list[Any]) -> list[tuple[Any, ...]]:
     return [
-        (it["change"], it["rank"], it["older"]["id"], it["younger"]["id"], it["reason"])
+        (it["change"], it["rank"], it["older"]["id"], it["newer"]["id"], it["reason"])
         for it in records
         if "change" in it
     ]

@@ -54,6 +54,19 @@ def test_plan_of_one_stream() -> None:
     assert found["partitioning"]["why"] == "all events meet in one slot"
 
 
+def test_plan_says_that_sets_without_delay_wait_for_a_later_time() -> None:
+    slow = STREAMS["left"]
+    prompt = replace(slow, max_delay_us=0)
+    for condition, left, waits in (
+        (SELF, prompt, True),
+        (SELF, slow, False),
+        (CROSSED, prompt, False),
+    ):
+        found = plan_condition(condition, {**STREAMS, "left": left})
+        said = [it for it in found["sentences"] if it.startswith("With max_delay 0 a set takes")]
+        assert len(said) == waits
+
+
 def test_plan_and_costs_of_a_grid_with_several_groups() -> None:
     streams = {"left": replace(STREAMS["left"], partitioning=Partitioning("grid", 3))}
     found = plan_condition(SELF, streams)

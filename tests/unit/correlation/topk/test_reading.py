@@ -19,7 +19,7 @@ CHANGE: dict[str, Any] = {
     "overlap": 2,
     "sizes": [3, 2],
     "older": {"stream": "left", "id": "x", "time": 0},
-    "younger": {"stream": "right", "id": "y", "time": 1_500_000},
+    "newer": {"stream": "right", "id": "y", "time": 1_500_000},
     "reason": "set",
     "time": 1_500_000,
     "detected_at": 7,
@@ -56,8 +56,8 @@ def test_other_records_are_not_claimed(record: dict[str, Any]) -> None:
     [
         {"rank": "2"},
         {"older": {"stream": "left", "id": "x"}},
-        {"younger": {"stream": "left", "id": 1, "time": 0}},
-        {"younger": None},
+        {"newer": {"stream": "left", "id": 1, "time": 0}},
+        {"newer": None},
         {"detected_at": None},
     ],
 )

@@ -26,7 +26,7 @@ SHOWN = {
     "overlap": 3,
     "sizes": [4, 9],
     "older": {"stream": "right", "id": "ä/1", "time": 3},
-    "younger": {"stream": "left", "id": 'b"', "time": 7},
+    "newer": {"stream": "left", "id": 'b"', "time": 7},
 }
 
 

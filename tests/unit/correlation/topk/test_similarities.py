@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -12,15 +15,21 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numba import njit
 
 from correlation.topk.similarities import (
     MINIMUM_PLACES,
+    OVERLAP,
     SIMILARITIES,
     SIZE_LIMIT,
     TABLE_SIZES,
+    Key,
+    Similarity,
+    find_problem,
     key_table,
     quotient_key,
 )
+from correlation.topk.well_behaved import find_wrong_key
 from tests.support.topk_joins import NAMES
 
 ROOT = Path(__file__).parents[4]
@@ -176,16 +185,117 @@ print([*SIMILARITIES][-1], *(column.tolist() for column in join.list_pairs()))
     assert done.stdout == f"containment {[2**54, 2**53]} [0, 0] [2, 1]\n", done.stderr
 
 
-def test_similarity_with_the_name_of_another_is_refused(tmp_path: Path) -> None:
+HEAD = """
+from types import SimpleNamespace
+from correlation.topk.similarities import DICE, KEY_SIGNATURE, Similarity
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        ("X = DICE", "similarity 'dice' is already registered; choose another name"),
+        ("X = 'dice'", "must be a Similarity; got str; correct or remove it"),
+        ("X = SimpleNamespace(name='x')", "must be a Similarity; got SimpleNamespace"),
+        ("Y = DICE", "raised AttributeError: module 'second_similarity' has no attribute 'X'"),
+        ("import absent_module", "raised ModuleNotFoundError: No module named 'absent_module'"),
+        (
+            "X = Similarity('x', lambda o, r, s: 1 // (r - 2), float, int)",
+            "raised ZeroDivisionError: integer division or modulo by zero; correct or remove it",
+        ),
+        (
+            "X = Similarity('x', lambda o, r, s: o * max(r, s), float, int)",
+            "key must not grow with a size; key(1, 1, 1) is 1, key(1, 1, 2) is 2; correct or",
+        ),
+    ],
+)
+def test_similarity_that_cannot_be_used_is_refused(tmp_path: Path, code: str, problem: str) -> None:
     folder = tmp_path / "second-1.dist-info"
     folder.mkdir()
     (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: second\nVersion: 1\n")
     (folder / "entry_points.txt").write_text("[coincide.similarities]\nx = second_similarity:X\n")
-    (tmp_path / "second_similarity.py").write_text(
-        "from types import SimpleNamespace\nX = SimpleNamespace(name='dice')\n"
+    (tmp_path / "second_similarity.py").write_text(HEAD + code)
+    done = run("import correlation.kinds", tmp_path)
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(
+        f"correlation.errors.InvalidSimilarityError: second_similarity:X: {problem}"
     )
-    done = run("import correlation.topk.similarities", tmp_path)
-    assert (
-        "second_similarity:X: similarity 'dice' is already registered; choose another name"
-        in done.stderr
-    )
+
+
+@pytest.mark.skipif(
+    not hasattr(OVERLAP.key, "nopython_signatures"), reason="keys are plain functions without JIT"
+)
+def test_key_that_is_not_compiled_with_the_signature_is_refused() -> None:
+    for key in (lambda o, _r, _s: o, "o", njit(lambda o, _r, _s: o)):
+        similarity = Similarity("other", key, OVERLAP.value, OVERLAP.minimum_key)  # type: ignore[arg-type]
+        assert find_problem(similarity) == "key must be compiled with numba.njit(KEY_SIGNATURE)"
+
+
+@pytest.mark.parametrize(
+    ("key", "problem"),
+    [
+        (lambda o, r, s: o - r - s, "key must be an integer from 0 to 2**62; key(1, 1, 1) is -1"),
+        (
+            lambda o, r, s: o if max(r, s) < 13 else 2**62 + o,
+            "key must be an integer from 0 to 2**62; key(1, 1, 31) is 4611686018427387905",
+        ),
+        (lambda o, _r, _s: o / 1, "key must be an integer from 0 to 2**62; key(1, 1, 1) is 1.0"),
+        (
+            lambda o, r, _s: 10 * o + 100 - min(r, 90),
+            "key must be symmetric; key(1, 1, 2) is 109, key(1, 2, 1) is 108",
+        ),
+        (
+            lambda o, _r, _s: min(o, 2),
+            "key must grow with the overlap; key(2, 3, 3) is 2, key(3, 3, 3) is 2",
+        ),
+        (
+            lambda o, r, s: o * max(r, s),
+            "key must not grow with a size; key(1, 1, 1) is 1, key(1, 1, 2) is 2",
+        ),
+        (
+            # A property that only some sizes lack.
+            lambda o, r, s: o + ((r, s) == (12, 11)) + ((r, s) == (11, 12)),
+            "key must not grow with a size; key(1, 11, 11) is 1, key(1, 11, 12) is 2",
+        ),
+        (
+            # Penalty for equal sizes, which grows with the sizes.
+            lambda o, r, s: 10**6 + o - 3 * min(r, s),
+            "key (o, r, o) must not decrease when o grows; key(1, 2, 1) is 999998, key(2, 2, 2) is",
+        ),
+    ],
+)
+def test_p_topk_bound_every_missing_property_is_found(key: Key, problem: str) -> None:
+    assert str(find_wrong_key(key, [*range(1, 13), 31])).startswith(problem)
+
+
+UNFIT = "minimum_key must be a key that the pairs of the minimum reach;"
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({}, None),
+        ({"name": "No Name"}, "name: 'No Name' is not a valid name; use 1 to 63 of a-z"),
+        ({"value": lambda _o, _r, _s: math.inf}, "value must be a finite number; value(1, 1, 1)"),
+        ({"value": lambda _o, _r, _s: "1"}, "value must be a finite number; value(1, 1, 1) is '1'"),
+        (
+            {"minimum_key": math.floor},
+            f"{UNFIT} key(1, 1, 1) reaches minimum_key(1.0001), but the value is 1",
+        ),
+        (
+            {"minimum_key": lambda it: math.ceil(it) + 1},
+            f"{UNFIT} key(1, 1, 1) does not reach minimum_key(0.9999), but the value is 1",
+        ),
+        ({"is_distance": True}, f"{UNFIT} key(1, 1, 1)"),
+    ],
+)
+def test_functions_that_do_not_fit_are_found(
+    changes: Mapping[str, object], problem: str | None
+) -> None:
+    found = find_problem(replace(OVERLAP, **{"name": "other", **changes}))  # type: ignore[arg-type]
+    assert found is problem if problem is None else str(found).startswith(problem)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_similarities_of_this_package_pass_the_check(name: str) -> None:
+    assert find_problem(SIMILARITIES[name]) is None
