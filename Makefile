@@ -56,7 +56,7 @@ clients: ## fetch the packages of the example for kafkajs, if npm is installed
 pins: setup ## update the SHA-256 of the archives after a change of cli/stack/ivy.xml
 	$(BIN)/python -c 'from cli.stack.jars import pin; pin()'
 
-dashboards: setup ## generate the dashboards, the recording rules and the Operator's rules again
+dashboards: setup ## generate the dashboards, their list of panels, and the rules again
 	$(BIN)/python -m deploy.dashboards
 
 docs: setup ## build the documentation as a site, into build/site

@@ -11,7 +11,7 @@ import re
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from deploy.site.markdown import code, plain, table
+from deploy.markdown import code, plain, table
 from deploy.site.types import DOCUMENTS_PAGE, anchor_of, type_of
 
 if TYPE_CHECKING:

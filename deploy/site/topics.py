@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from deploy.site.markdown import code, plain, table
+from deploy.markdown import code, plain, table
 from deploy.site.types import type_of
 
 if TYPE_CHECKING:

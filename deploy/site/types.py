@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from deploy.site.markdown import code
+from deploy.markdown import code
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -115,6 +115,18 @@ def test_expressions_select_the_instance_and_the_filters_of_the_viewer() -> None
     )
 
 
+def test_manual_lists_every_panel() -> None:
+    page = files.PANELS_FILE.read_text(encoding="utf-8")
+    sections = dict(re.findall(r"^## (.+)\n((?:(?!## ).*\n)*)", page, re.MULTILINE))
+    assert list(sections) == [board.title for board in files.boards()]
+    for board in files.boards():
+        titles = re.findall(r"^\| ([^|]+) \|", sections[board.title], re.MULTILINE)
+        panels = [panel.title for row in board.rows for panel in row.panels]
+        assert [it.replace("\\", "") for it in titles] == ["panel", *panels]
+    row = "Running | Whether the job runs. | yes or no | `coincide_job_up`"
+    assert f"| {row} |" in sections["Job"]
+
+
 @pytest.mark.parametrize("name", _boards())
 def test_dashboard_is_complete(name: str) -> None:
     board = _boards()[name]

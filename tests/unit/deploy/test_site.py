@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from deploy.markdown import plain
 from deploy.site.build import DOCS, build
-from deploy.site.markdown import plain
 from deploy.site.rest import describe_documents, describe_operations
 from deploy.site.topics import describe_topics, topic_heading
 from deploy.site.types import type_of

@@ -1,4 +1,4 @@
-"""Markdown of the generated pages: code spans, escaped text, tables."""
+"""Markdown of the generated pages: code spans, escaped text, tables. Not installed."""
 
 from __future__ import annotations
 
