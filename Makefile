@@ -66,10 +66,8 @@ screenshots: setup jars ## take pictures of the console: all into build/, those 
 	COINCIDE_SCREENSHOTS=build/screenshots $(BIN)/pytest -q tests/integration/test_console.py -k views_fit
 	cp $(PICTURES:%=build/screenshots/console-%.png) docs/images/
 
-sbom: setup ## write a software bill of materials (CycloneDX) of the image's packages
-	@mkdir -p build
-	$(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible \
-	  --output-file build/sbom.json requirements/runtime.txt
+sbom: setup ## write a software bill of materials (CycloneDX) of the image into build/sbom.json
+	$(BIN)/python -m deploy.sbom
 
 check: static ## lint, types, import contracts and the fast tests
 	$(PARALLEL) -m "not ($(STACKED) or slow)"
