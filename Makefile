@@ -35,15 +35,15 @@ help: ## list the targets
 
 setup: $(INSTALLED) ## create the virtual environment with the pinned packages
 
-$(INSTALLED): requirements/dev.txt pyproject.toml
+$(INSTALLED): requirements/dev.txt requirements/build.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "Python 3.11 or newer is needed; $(PYTHON) is $$($(PYTHON) --version 2>&1 || true)." \
 	       "Install it and run: make PYTHON=python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
 	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 	  echo "Python's venv module is missing: on Debian or Ubuntu apt-get install python3-venv" >&2; \
 	  exit 1; }
-	$(BIN)/python -m pip install --require-hashes -r requirements/dev.txt
-	$(BIN)/python -m pip install --no-deps -e .
+	$(BIN)/python -m pip install --require-hashes -r requirements/dev.txt -r requirements/build.txt
+	$(BIN)/python -m pip install --no-build-isolation --no-deps -e .
 	@touch $@
 
 jars: setup ## fetch the Java archives of the embedded broker
