@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import uuid
@@ -26,6 +25,7 @@ from tests.support import result_values as results
 from tests.support.claims import claim, target
 from tests.support.kafka import Sent, create_topics, produce, produce_in_transaction
 from tests.support.patience import PATIENCE_SECONDS
+from tests.support.tools import skip
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -40,11 +40,9 @@ PAGE = (ROOT / "docs" / "consumers.md").read_text(encoding="utf-8")
 EXAMPLES = dict(re.findall(r"^```\w+ ([\w-]+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
 # Installed by `make clients`.
 MODULES = ROOT / "tests" / "clients" / "node_modules"
-HAS_KAFKAJS = MODULES.is_dir() and shutil.which("node") is not None
-# CI installs these clients; a developer's machine may lack them.
-needs_kcat = pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed")
-needs_kafkajs = pytest.mark.skipif(not HAS_KAFKAJS, reason="kafkajs is not installed")
-needs_javac = pytest.mark.skipif(shutil.which("javac") is None, reason="a JDK is not installed")
+needs_kcat = pytest.mark.needs_tool("kcat", "apt-get install kcat")
+needs_node = pytest.mark.needs_tool("node", "apt-get install nodejs npm, then make clients")
+needs_javac = pytest.mark.needs_tool("javac", "apt-get install openjdk-17-jdk-headless")
 
 
 PYTHON_CLIENTS = ("confluent-kafka", "kafka-python", "aiokafka")
@@ -225,8 +223,10 @@ def test_kcat_reads_committed_records(published: Published, tmp_path: Path) -> N
     assert _run(command, len(published.values), tmp_path, {}) == published.values
 
 
-@needs_kafkajs
+@needs_node
 def test_kafkajs_reads_committed_records(published: Published, tmp_path: Path) -> None:
+    if not MODULES.is_dir():
+        skip("kafkajs is not installed", "make clients")
     file = tmp_path / "alarms.js"
     file.write_text(_example("kafkajs", published.bootstrap, published.topic), encoding="utf-8")
     command, paths = ["node", str(file)], {"NODE_PATH": str(MODULES)}

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PROMTOOL = shutil.which("promtool")
-# Debian's package `prometheus` has it; CI installs it, a developer's machine may lack it.
-needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed")
+needs_promtool = pytest.mark.needs_tool("promtool", "apt-get install prometheus")
 # Variables and values of Grafana itself.
 BUILT_IN = {"__rate_interval", "__all"}
 

@@ -21,8 +21,7 @@ ALERTS = DEPLOY / "alerts.yml"
 # The page of an external label, or that of this repository; alerts_test.yml has a case for both.
 RUNBOOK = "{{ with $externalLabels.coincide_runbook }}{{ . }}{{ else }}docs/runbook.md{{ end }}"
 PROMTOOL = shutil.which("promtool")
-# Debian's package `prometheus` has it; CI installs it, a developer's machine may lack it.
-needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed")
+needs_promtool = pytest.mark.needs_tool("promtool", "apt-get install prometheus")
 
 
 def _promtool(*arguments: str | Path) -> None:
