@@ -26,14 +26,17 @@ FROM base AS build
 WORKDIR /build
 
 # Dependencies first: a change of the source does not install them again.
-COPY requirements/runtime.txt requirements/
+COPY requirements/runtime.txt requirements/build.txt requirements/
 RUN python -m venv /opt/coincide \
-    && pip install --no-cache-dir --require-hashes --requirement requirements/runtime.txt
+    && pip install --no-cache-dir --require-hashes --requirement requirements/runtime.txt \
+       --requirement requirements/build.txt
 
 COPY . .
 # numba identifies the source of a cached kernel by its modification time, of which a layer keeps only
-# whole seconds. Each file therefore gets a time computed from its content.
-RUN pip install --no-cache-dir --no-compile --no-deps . \
+# whole seconds. Each file therefore gets a time computed from its content. The pinned build backend
+# is used, and not a newer one; the image needs neither it nor pip.
+RUN pip install --no-cache-dir --no-compile --no-deps --no-build-isolation . \
+    && pip uninstall --yes setuptools pip \
     && packages="$(python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" \
     && find "$packages/correlation" -name '*.py' -exec \
        sh -c 'for f; do touch --date="@$(cksum < "$f" | cut -d" " -f1)" "$f"; done' sh {} + \

@@ -35,15 +35,15 @@ help: ## list the targets
 
 setup: $(INSTALLED) ## create the virtual environment with the pinned packages
 
-$(INSTALLED): requirements/dev.txt pyproject.toml
+$(INSTALLED): requirements/dev.txt requirements/build.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "Python 3.11 or newer is needed; $(PYTHON) is $$($(PYTHON) --version 2>&1 || true)." \
 	       "Install it and run: make PYTHON=python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
 	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 	  echo "Python's venv module is missing: on Debian or Ubuntu apt-get install python3-venv" >&2; \
 	  exit 1; }
-	$(BIN)/python -m pip install --require-hashes -r requirements/dev.txt
-	$(BIN)/python -m pip install --no-deps -e .
+	$(BIN)/python -m pip install --require-hashes -r requirements/dev.txt -r requirements/build.txt
+	$(BIN)/python -m pip install --no-build-isolation --no-deps -e .
 	@touch $@
 
 jars: setup ## fetch the Java archives of the embedded broker
@@ -56,7 +56,7 @@ clients: ## fetch the packages of the example for kafkajs, if npm is installed
 pins: setup ## update the SHA-256 of the archives after a change of cli/stack/ivy.xml
 	$(BIN)/python -c 'from cli.stack.jars import pin; pin()'
 
-dashboards: setup ## generate the dashboards, the recording rules and the Operator's rules again
+dashboards: setup ## generate the dashboards, their list of panels, and the rules again
 	$(BIN)/python -m deploy.dashboards
 
 docs: setup ## build the documentation as a site, into build/site
@@ -66,10 +66,8 @@ screenshots: setup jars ## take pictures of the console: all into build/, those 
 	COINCIDE_SCREENSHOTS=build/screenshots $(BIN)/pytest -q tests/integration/test_console.py -k views_fit
 	cp $(PICTURES:%=build/screenshots/console-%.png) docs/images/
 
-sbom: setup ## write a software bill of materials (CycloneDX) of the image's packages
-	@mkdir -p build
-	$(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible \
-	  --output-file build/sbom.json requirements/runtime.txt
+sbom: setup ## write a software bill of materials (CycloneDX) of the image into build/sbom.json
+	$(BIN)/python -m deploy.sbom
 
 check: static ## lint, types, import contracts and the fast tests
 	$(PARALLEL) -m "not ($(STACKED) or slow)"

@@ -21,21 +21,24 @@ from hypothesis import HealthCheck, settings
 from cli.stack.broker import EmbeddedBroker, answers
 from tests.support.java_cache import share_java_classes
 from tests.support.kernel_cache import share_kernels
+from tests.support.tools import check_tools
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+# CI systems set CI, with which Hypothesis would try the same examples in every run.
+_RANDOM = settings.get_profile("default")
 # Compiling a kernel inside the first example takes seconds: no deadline per example.
 settings.register_profile(
-    "fast", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "fast", _RANDOM, max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 # For uncompiled kernels, which take up to a hundred times as long, and kernels with checked bounds,
 # whose tests also run without the checks.
 settings.register_profile(
-    "short", max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "short", _RANDOM, max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile(
-    "deep", max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "deep", _RANDOM, max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
@@ -71,8 +74,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path not in starting_spark)
 
 
+<<<<<<< HEAD
 def _fixtures_of(item: pytest.Item) -> Sequence[str]:
     return item.fixturenames if isinstance(item, pytest.Function) else ()
+=======
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip tests without their tools, before their fixtures are made; in CI they fail."""
+    check_tools(item)
+>>>>>>> part-f
 
 
 @pytest.fixture(scope="session")

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pygments.lexers.special import TextLexer
 
 from deploy.site.rest import DOCUMENTS_PAGE, describe_documents, describe_operations
+from deploy.site.topics import TOPICS_PAGE, describe_topics
 from service.app import create_app
+from service.asyncapi import make_document
 from service.settings import Settings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from sphinx.application import Sphinx
     from sphinx.util.typing import ExtensionMetadata
 
 # Marks of code blocks by which tests find them; they are not highlighted.
 _PLAIN_MARKS = ("plan", "query", "summary")
-_GENERATED = {"rest": describe_operations, DOCUMENTS_PAGE: describe_documents}
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
@@ -39,9 +41,23 @@ def append_generated(_: Sphinx, page: str, source: list[str]) -> None:
         The text of the page; changed in place.
     """
     if page in _GENERATED:
-        source[0] += "\n" + _GENERATED[page](_schema())
+        source[0] += "\n" + _GENERATED[page]()
 
 
-@cache
-def _schema() -> dict[str, Any]:
-    return create_app(Settings()).openapi()
+def _operations() -> str:
+    return describe_operations(create_app(Settings()).openapi())
+
+
+def _documents() -> str:
+    return describe_documents(create_app(Settings()).openapi())
+
+
+def _topics() -> str:
+    return describe_topics(make_document(Settings()))
+
+
+_GENERATED: Mapping[str, Callable[[], str]] = {
+    "rest": _operations,
+    DOCUMENTS_PAGE: _documents,
+    TOPICS_PAGE: _topics,
+}

@@ -11,7 +11,8 @@ import re
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from deploy.site.types import DOCUMENTS_PAGE, anchor_of, code, plain, type_of
+from deploy.markdown import code, plain, table
+from deploy.site.types import DOCUMENTS_PAGE, anchor_of, type_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -73,7 +74,7 @@ def describe_documents(schema: Mapping[str, Any]) -> str:
         lines += [f"## {name.lstrip('_')}", ""]
         if "description" in found:
             lines += [found["description"], ""]
-        lines += _table(("field", "type", "default", "meaning"), _fields(found))
+        lines += table(("field", "type", "default", "meaning"), _fields(found))
         for example in found.get("examples", [])[:1]:
             lines += ["```json", json.dumps(example, indent=2, ensure_ascii=False), "```", ""]
     return "\n".join(lines)
@@ -84,7 +85,7 @@ def _parameters(parameters: Iterable[Mapping[str, Any]]) -> list[str]:
         (code(it["name"]), it["in"], type_of(it["schema"]), plain(it.get("description", "")))
         for it in parameters
     ]
-    return _table(("parameter", "in", "type", "meaning"), rows)
+    return table(("parameter", "in", "type", "meaning"), rows)
 
 
 def _request(body: Mapping[str, Any] | None) -> list[str]:
@@ -105,7 +106,7 @@ def _responses(responses: Mapping[str, Mapping[str, Any]]) -> list[str]:
     if errors:
         problem = {"$ref": "#/components/schemas/Problem"}
         rows.append((", ".join(errors), "Error", type_of(problem)))
-    return _table(("status", "meaning", "body"), rows)
+    return table(("status", "meaning", "body"), rows)
 
 
 def _is_problem(response: Mapping[str, Any]) -> bool:
@@ -146,11 +147,3 @@ def _required_in_one_unit(schema: Mapping[str, Any]) -> Iterator[str]:
     for rule in schema.get("allOf", []):
         for variant in rule.get("oneOf", []):
             yield from variant.get("required", [])
-
-
-def _table(heading: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
-    """Return the lines of a table, or none if it would be empty."""
-    lines = [f"| {' | '.join(row)} |" for row in rows]
-    if not lines:
-        return []
-    return [f"| {' | '.join(heading)} |", "|---" * len(heading) + "|", *lines, ""]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Any
+
+from deploy.markdown import code
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 # The page that has a section for each named schema.
 DOCUMENTS_PAGE = "rest-documents"
-_SPECIAL = re.compile(r"([\\*_<>\[\]|])")
 _ALTERNATIVES = ("anyOf", "oneOf")
 
 
@@ -40,7 +40,7 @@ def _plain_type(schema: Mapping[str, Any]) -> str:
     """Return the type of a schema that has at most the keyword `type`."""
     match schema.get("type"):
         case "array":
-            return f"list of {type_of(schema.get('items', {}))}"
+            return f"list of {_items_type(schema.get('items', {}))}"
         case "object":
             return _object_type(schema)
         case list() as names:
@@ -49,6 +49,11 @@ def _plain_type(schema: Mapping[str, Any]) -> str:
             return name
         case _:
             return "any value"
+
+
+def _items_type(items: Mapping[str, Any] | list[Mapping[str, Any]]) -> str:
+    """Return the type of the items of a list, or the types by place of a list of fixed length."""
+    return f"({', '.join(map(type_of, items))})" if isinstance(items, list) else type_of(items)
 
 
 def _object_type(schema: Mapping[str, Any]) -> str:
@@ -61,16 +66,3 @@ def _object_type(schema: Mapping[str, Any]) -> str:
 def anchor_of(name: str) -> str:
     """Return the anchor of a named schema."""
     return name.lstrip("_").lower()
-
-
-def code(text: str) -> str:
-    """Return a code span for a cell of a table."""
-    return f"`{text.replace('|', chr(92) + '|')}`"
-
-
-def plain(text: str) -> str:
-    """Escape a description, except its code spans, for a cell of a table."""
-    parts = " ".join(text.split()).split("`")
-    for place in range(0, len(parts), 2):
-        parts[place] = _SPECIAL.sub(r"\\\1", parts[place])
-    return "`".join(parts)

@@ -16,6 +16,7 @@ from jsonschema_rs import Draft7Validator
 from service.asyncapi import make_document
 from service.settings import Settings
 from tests.support.patience import PATIENCE_SECONDS
+from tests.support.tools import skip
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +31,7 @@ def schema(tmp_path_factory: pytest.TempPathFactory) -> Draft7Validator:
     folder: Path = tmp_path_factory.mktemp("asyncapi")
     npm = shutil.which("npm")
     if npm is None:
-        pytest.skip("npm, which fetches the schema, is not installed")
+        skip("npm, which fetches the schema, is not installed", "apt-get install npm")
     fetched = subprocess.run(  # noqa: S603 - a fixed command
         [npm, "pack", "--silent", PACKAGE],
         cwd=folder,
@@ -40,7 +41,7 @@ def schema(tmp_path_factory: pytest.TempPathFactory) -> Draft7Validator:
         check=False,
     )
     if fetched.returncode != 0:
-        pytest.skip(f"npm cannot fetch {PACKAGE}: {fetched.stderr[-200:]}")
+        skip(f"npm cannot fetch {PACKAGE}", f"check npm's registry: {fetched.stderr[-200:]}")
     (archive,) = folder.glob("*.tgz")
     assert hashlib.sha256(archive.read_bytes()).hexdigest() == SHA256
     with tarfile.open(archive) as opened:

@@ -39,8 +39,7 @@ pytestmark = [
     pytest.mark.kafka,
     pytest.mark.spark,
     pytest.mark.slow,
-    # Debian's package `prometheus` has it; CI installs it, a developer's machine may lack it.
-    pytest.mark.skipif(PROMETHEUS is None, reason="prometheus is not installed"),
+    pytest.mark.needs_tool("prometheus", "apt-get install prometheus"),
 ]
 
 SECOND = 1_000_000

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import uuid
@@ -26,6 +25,7 @@ from tests.support import result_values as results
 from tests.support.claims import claim, target
 from tests.support.kafka import Sent, create_topics, produce, produce_in_transaction
 from tests.support.patience import PATIENCE_SECONDS
+from tests.support.tools import skip
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -40,11 +40,9 @@ PAGE = (ROOT / "docs" / "consumers.md").read_text(encoding="utf-8")
 EXAMPLES = dict(re.findall(r"^```\w+ ([\w-]+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
 # Installed by `make clients`.
 MODULES = ROOT / "tests" / "clients" / "node_modules"
-HAS_KAFKAJS = MODULES.is_dir() and shutil.which("node") is not None
-# CI installs these clients; a developer's machine may lack them.
-needs_kcat = pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed")
-needs_kafkajs = pytest.mark.skipif(not HAS_KAFKAJS, reason="kafkajs is not installed")
-needs_javac = pytest.mark.skipif(shutil.which("javac") is None, reason="a JDK is not installed")
+needs_kcat = pytest.mark.needs_tool("kcat", "apt-get install kcat")
+needs_node = pytest.mark.needs_tool("node", "apt-get install nodejs npm, then make clients")
+needs_javac = pytest.mark.needs_tool("javac", "apt-get install openjdk-17-jdk-headless")
 
 
 PYTHON_CLIENTS = ("confluent-kafka", "kafka-python", "aiokafka")
@@ -167,9 +165,20 @@ def _fail_at(code: str, line: str, folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("client", PYTHON_CLIENTS)
-def test_python_client_reads_alarms(client: str, published: Published, tmp_path: Path) -> None:
+def test_python_client_reads_committed_records(
+    client: str, published: Published, tmp_path: Path
+) -> None:
     file = tmp_path / "alarms.py"
     file.write_text(_example(client, published.bootstrap, published.topic), encoding="utf-8")
+    lines = [repr(value.encode()) for value in published.values]
+    assert _run([sys.executable, str(file)], len(lines), tmp_path, {}) == lines
+
+
+@pytest.mark.parametrize("client", PYTHON_CLIENTS)
+def test_python_client_reads_alarms(client: str, published: Published, tmp_path: Path) -> None:
+    file = tmp_path / "alarms.py"
+    code = _example(f"{client}-commits", published.bootstrap, published.topic)
+    file.write_text(code, encoding="utf-8")
     command = [sys.executable, str(file)]
     assert _run(command, len(published.alarms), tmp_path, {}) == published.alarms
 
@@ -197,7 +206,7 @@ def test_python_client_continues_after_errors(
         for it in records
     ]
     produce(kafka_bootstrap, topic, sent[:-1])
-    code = _example(client, kafka_bootstrap, topic)
+    code = _example(f"{client}-commits", kafka_bootstrap, topic)
     assert _fail_at(code, alarms[0], tmp_path) == alarms[:1]
     # Nothing was committed. This run ends while the table is held, and after two more records.
     assert _fail_at(code, alarms[2], tmp_path) == alarms[:3]
@@ -214,8 +223,10 @@ def test_kcat_reads_committed_records(published: Published, tmp_path: Path) -> N
     assert _run(command, len(published.values), tmp_path, {}) == published.values
 
 
-@needs_kafkajs
+@needs_node
 def test_kafkajs_reads_committed_records(published: Published, tmp_path: Path) -> None:
+    if not MODULES.is_dir():
+        skip("kafkajs is not installed", "make clients")
     file = tmp_path / "alarms.js"
     file.write_text(_example("kafkajs", published.bootstrap, published.topic), encoding="utf-8")
     command, paths = ["node", str(file)], {"NODE_PATH": str(MODULES)}
@@ -223,13 +234,20 @@ def test_kafkajs_reads_committed_records(published: Published, tmp_path: Path) -
 
 
 @needs_javac
-def test_java_reads_committed_records(published: Published, tmp_path: Path) -> None:
+@pytest.mark.parametrize("example", ["Java", "Java-commits"])
+def test_java_reads_committed_records(example: str, published: Published, tmp_path: Path) -> None:
     file = tmp_path / "Alarms.java"
-    file.write_text(_example("Java", published.bootstrap, published.topic), encoding="utf-8")
+    file.write_text(_example(example, published.bootstrap, published.topic), encoding="utf-8")
     command = ["java", "-cp", os.pathsep.join(map(str, broker_jars())), str(file)]
     assert _run(command, len(published.values), tmp_path, {}) == published.values
 
 
 def test_every_example_is_run() -> None:
-    tested = {"confluent-kafka", "kafka-python", "aiokafka", "kcat", "kafkajs", "Java"}
-    assert set(EXAMPLES) == tested
+    with_commits = {f"{it}-commits" for it in (*PYTHON_CLIENTS, "Java")}
+    assert set(EXAMPLES) == {*PYTHON_CLIENTS, "kcat", "kafkajs", "Java", *with_commits}
+
+
+def test_first_example_of_a_client_has_ten_lines() -> None:
+    for name, code in EXAMPLES.items():
+        if not name.endswith("-commits"):
+            assert len([line for line in code.splitlines() if line.strip()]) <= 10, name

@@ -134,6 +134,26 @@ def test_containers_have_memory_limits_and_rotate_their_logs() -> None:
         assert service["logging"]["options"] == {"max-size": "10m", "max-file": "3"}
 
 
+def test_containers_have_few_rights() -> None:
+    for service in SERVICES.values():
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        assert service["cap_drop"] == ["ALL"]
+        assert service["pids_limit"] == 4096
+        assert "privileged" not in service
+        assert "cap_add" not in service
+
+
+@pytest.mark.parametrize("role", ["service", "cli"])
+def test_read_only_containers_can_write_where_they_must(role: str) -> None:
+    assert SERVICES[role]["read_only"] is True
+    assert SERVICES[role]["tmpfs"] == ["/tmp:size=256m"]  # noqa: S108 - in the container
+    cache = re.search(r"NUMBA_CACHE_DIR=(\S+)/numba", DOCKERFILE)
+    assert cache is not None
+    assert SERVICES[role]["volumes"] == [f"service-kernels:{cache.group(1)}"]
+    # The user of the image is not root: it needs no capability.
+    assert re.search(r"^USER 10001:10001$", DOCKERFILE, re.MULTILINE)
+
+
 def test_service_of_compose_starts_and_accepts_its_clients() -> None:
     environment = SERVICES["service"]["environment"]
     (host,) = json.loads(environment["COINCIDE_ALLOWED_HOSTS"])

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PROMTOOL = shutil.which("promtool")
-# Debian's package `prometheus` has it; CI installs it, a developer's machine may lack it.
-needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed")
+needs_promtool = pytest.mark.needs_tool("promtool", "apt-get install prometheus")
 # Variables and values of Grafana itself.
 BUILT_IN = {"__rate_interval", "__all"}
 
@@ -113,6 +112,18 @@ def test_expressions_select_the_instance_and_the_filters_of_the_viewer() -> None
     assert late == (
         'stream:coincide_events_late_total:ratio15m{instance="$instance",stream=~"$stream"}'
     )
+
+
+def test_manual_lists_every_panel() -> None:
+    page = files.PANELS_FILE.read_text(encoding="utf-8")
+    sections = dict(re.findall(r"^## (.+)\n((?:(?!## ).*\n)*)", page, re.MULTILINE))
+    assert list(sections) == [board.title for board in files.boards()]
+    for board in files.boards():
+        titles = re.findall(r"^\| ([^|]+) \|", sections[board.title], re.MULTILINE)
+        panels = [panel.title for row in board.rows for panel in row.panels]
+        assert [it.replace("\\", "") for it in titles] == ["panel", *panels]
+    row = "Running | Whether the job runs. | yes or no | `coincide_job_up`"
+    assert f"| {row} |" in sections["Job"]
 
 
 @pytest.mark.parametrize("name", _boards())

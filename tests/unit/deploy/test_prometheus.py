@@ -18,9 +18,10 @@ from service.definitions import DEFINITIONS, PREFIX
 HERE = Path(__file__).parent
 DEPLOY = HERE.parents[2] / "deploy"
 ALERTS = DEPLOY / "alerts.yml"
+# The page of an external label, or that of this repository; alerts_test.yml has a case for both.
+RUNBOOK = "{{ with $externalLabels.coincide_runbook }}{{ . }}{{ else }}docs/runbook.md{{ end }}"
 PROMTOOL = shutil.which("promtool")
-# Debian's package `prometheus` has it; CI installs it, a developer's machine may lack it.
-needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed")
+needs_promtool = pytest.mark.needs_tool("promtool", "apt-get install prometheus")
 
 
 def _promtool(*arguments: str | Path) -> None:
@@ -45,6 +46,23 @@ def test_alerts_come_when_they_must_and_only_then() -> None:
     _promtool("test", "rules", HERE / "alerts_test.yml")
 
 
+@needs_promtool
+def test_configuration_is_valid_with_the_label_of_the_manual(tmp_path: Path) -> None:
+    manual = (DEPLOY.parent / "docs" / "operations.md").read_text(encoding="utf-8")
+    (label,) = re.findall(
+        r"^```\nglobal:\n(  external_labels:\n.*?)^```", manual, re.MULTILINE | re.DOTALL
+    )
+    configuration = (DEPLOY / "prometheus.yml").read_text(encoding="utf-8")
+    for name in ("alerts.yml", "recording_rules.yml"):
+        configuration = configuration.replace(f"- {name}", f"- {DEPLOY / name}")
+    file = tmp_path / "prometheus.yml"
+    file.write_text(configuration.replace("global:\n", f"global:\n{label}"), encoding="utf-8")
+    _promtool("check", "config", file)
+    # alerts_test.yml has the address that an alert gets by it.
+    page = yaml.safe_load(label)["external_labels"]["coincide_runbook"]
+    assert f"runbook_url: {page}#" in (HERE / "alerts_test.yml").read_text(encoding="utf-8")
+
+
 def _rules() -> list[dict[str, Any]]:
     groups = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["groups"]
     return [rule for group in groups for rule in group["rules"]]
@@ -65,8 +83,8 @@ def test_every_alert_has_a_section_in_the_runbook() -> None:
     assert list(sections) == [rule["alert"] for rule in _rules()]
     for rule in _rules():
         name = rule["alert"]
-        # GitHub and Grafana make the anchor of a heading in lower case.
-        assert rule["annotations"]["runbook_url"] == f"docs/runbook.md#{name.lower()}"
+        # The site and the viewers of repositories make the anchor of a heading in lower case.
+        assert rule["annotations"]["runbook_url"] == f"{RUNBOOK}#{name.lower()}"
         parts = re.findall(r"^\*\*(Seen|Why|What to do|Over when)\b", sections[name], re.MULTILINE)
         assert parts == ["Seen", "Why", "What to do", "Over when"], name
 

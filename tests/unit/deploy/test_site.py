@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 
+from deploy.markdown import plain
 from deploy.site.build import DOCS, build
 from deploy.site.rest import describe_documents, describe_operations
-from deploy.site.types import plain, type_of
+from deploy.site.topics import describe_topics, topic_heading
+from deploy.site.types import type_of
 from service.app import create_app
+from service.asyncapi import make_document
 from service.settings import Settings
 
 # What a browser loads, by element; links that a reader may follow are not loaded.
@@ -47,6 +50,12 @@ def openapi() -> dict[str, Any]:
     return create_app(Settings()).openapi()
 
 
+@pytest.fixture(scope="module")
+def asyncapi() -> dict[str, Any]:
+    """Return the AsyncAPI document of the service."""
+    return make_document(Settings())
+
+
 def test_site_has_every_page_and_the_search_index(site: Path) -> None:
     pages = {path.relative_to(DOCS).with_suffix(".html") for path in DOCS.rglob("*.md")}
     assert len(pages) > 20
@@ -75,6 +84,13 @@ def test_reference_has_every_operation_and_document(site: Path, openapi: dict[st
     documents = (site / "rest-documents.html").read_text(encoding="utf-8")
     for name in openapi["components"]["schemas"]:
         assert f'id="{name.lstrip("_").lower()}"' in documents
+
+
+def test_reference_has_every_topic_and_record(site: Path, asyncapi: dict[str, Any]) -> None:
+    page = (site / "topics.html").read_text(encoding="utf-8")
+    names = [topic_heading(it) for it in asyncapi["channels"].values()]
+    for name in (*names, *asyncapi["components"]["messages"]):
+        assert f'id="{re.sub(r"[^a-z]+", "-", name)}"' in page
 
 
 @pytest.mark.parametrize(
@@ -121,6 +137,7 @@ def _small_docs(folder: Path, index: str) -> Path:
         ({"anyOf": [{"type": "string"}, {"type": "null"}]}, "string or null"),
         ({"anyOf": [{"type": "string", "minLength": 1}, {"type": "string"}]}, "string"),
         ({"type": "array", "items": {"type": "string"}}, "list of string"),
+        ({"type": "array", "items": [{"type": "string"}, {}]}, "list of (string, any value)"),
         ({"type": "object", "additionalProperties": {"type": "number"}}, "object of number"),
         ({"type": "object", "properties": {"a": {}, "b": {}}}, "object with `a`, `b`"),
         ({"type": "string", "enum": ["key", "a|b"]}, '`"key"` or `"a\\|b"`'),
@@ -152,3 +169,59 @@ def test_errors_of_an_operation_are_one_row(openapi: dict[str, Any]) -> None:
     section, _, _ = text.partition("###")
     assert "| `200` | Successful Response | object; string (image/svg+xml) |" in section
     assert "| `404`, `406`, `422` | Error | [Problem](rest-documents.md#problem) |" in section
+
+
+def test_topic_has_its_purpose_settings_and_records(asyncapi: dict[str, Any]) -> None:
+    _, _, text = describe_topics(asyncapi).partition("### `coincide.audit`\n")
+    section, _, _ = text.partition("###")
+    assert section.strip().startswith("Writes by REST while access control is on")
+    assert "| written by | service |\n| partitions | 1 |" in section
+    assert "| `cleanup.policy` | `delete` |" in section
+    assert "| records | [`audit`](#audit) |" in section
+
+
+def test_record_has_its_key_headers_and_fields(asyncapi: dict[str, Any]) -> None:
+    _, _, text = describe_topics(asyncapi).partition("### `pair_alarm`\n")
+    section, _, _ = text.partition("###")
+    assert "\nKey: The join key, or the name of the condition if" in section
+    assert '| `ce_type` | `"coincide.alarm.v1"` | required |  |' in section
+    assert "| `late` | boolean | required | Whether one of the events was late. |" in section
+    rows = re.findall(r"^\| `(a\.[\w.*]+)` \| ([^|]+) \|", section, re.MULTILINE)
+    assert rows == [
+        ("a.id", "string"),
+        ("a.stream", "string"),
+        ("a.key", "string or null"),
+        ("a.earliest", "integer"),
+        ("a.latest", "integer"),
+        ("a.attributes", "object of string or number or boolean or null"),
+    ]
+
+
+def test_fields_of_alternatives_and_of_lists_are_rows() -> None:
+    entry = {"type": "object", "properties": {"rank": {"type": "integer"}}, "required": ["rank"]}
+    payload = {
+        "properties": {
+            "items": {"type": "array", "items": entry},
+            "one": {"anyOf": [{"type": "null"}, {**entry, "description": "The first."}]},
+            "by_name": {"type": "object", "additionalProperties": entry},
+        }
+    }
+    message = {
+        "summary": "A list.",
+        "headers": {},
+        "payload": payload,
+        "bindings": {"kafka": {"key": {"description": "Any."}}},
+    }
+    components = {"messages": {"list": message}}
+    text = describe_topics({"channels": {}, "operations": {}, "components": components})
+    _, _, rows = text.partition("Key: Any.\n\n")
+    assert rows.splitlines() == [
+        "| field | type |  | meaning |",
+        "|---|---|---|---|",
+        "| `items` | list of object |  |  |",
+        "| `items[].rank` | integer | required |  |",
+        "| `one` | null or object |  | The first. |",
+        "| `one.rank` | integer | required |  |",
+        "| `by_name` | object of object |  |  |",
+        "| `by_name.*.rank` | integer | required |  |",
+    ]

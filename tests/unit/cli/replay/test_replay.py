@@ -118,6 +118,20 @@ def test_alarms_go_to_standard_output_and_the_summary_to_standard_error(replay: 
     assert (report["rows"], report["events"]) == (5, 4)
 
 
+@pytest.mark.parametrize(
+    "ident",
+    ["=cmd|' /C calc'!A0", '=HYPERLINK("http://example.com","x")', "+1", "@SUM(1)", "-1\t,\r"],
+)
+def test_ids_that_a_spreadsheet_would_evaluate_stay_as_they_are(
+    ident: str, replay: Command
+) -> None:
+    a = replay.write("a.jsonl", event(ident, 0))
+    b = replay.write("b.jsonl", event(ident, 0))
+    done = replay(*NEAR, "--events", f"a={a}", "--events", f"b={b}")
+    # One line of valid JSON; docs/security.md says who escapes.
+    assert (done.code, done.ids, done.out.count("\n")) == (0, [(ident, ident)], 1)
+
+
 def test_files_that_exist_are_replaced_only_by_force(replay: Command) -> None:
     a = replay.write("a.jsonl", event("a1", 0), "x")
     b = replay.write("b.jsonl", event("b1", 0))
