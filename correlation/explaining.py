@@ -31,8 +31,25 @@ from correlation.resources.tokens import Tokens
 
 Form = Literal["record", "event"]
 Items = Sequence[Mapping[str, Any]]
-# Finds the items of the present list of a join key; None: the list does not exist or is not known.
-FindList = Callable[[str | None], Items | None]
+
+
+class FoundList(NamedTuple):
+    """A present list.
+
+    Parameters
+    ----------
+    as_of_us : int
+        Time up to which events have taken effect, in µs.
+    items : sequence of dict or None
+        Items, the first place first; None: the list is too large or cannot be read.
+    """
+
+    as_of_us: int
+    items: Items | None
+
+
+# Finds the present list of a join key; None: the list is empty or was not written.
+FindList = Callable[[str | None], FoundList | None]
 # Fields that hold the time of a canonical event.
 _CANONICAL = ({"time"}, {"earliest", "latest"}, {"detected", "template"}, {"histogram"})
 # Timestamp of a record whose own is unknown: after any time, so the event is not future-dated.

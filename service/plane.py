@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from correlation.errors import CorrelationError
-from correlation.explaining import Items
+from correlation.explaining import FoundList
 from correlation.kinds import KINDS, to_condition
 from correlation.resources.records import ResourceKind
 from service.alarms.feed import AlarmFeed
@@ -203,10 +203,9 @@ class ControlPlane:
         streams = self._streams_of(to_condition(stored.resource))
         view = self.lists.of_kind(stored.resource.document["kind"])
 
-        def find_list(key: str | None) -> Items | None:
+        def find_list(key: str | None) -> FoundList | None:
             found = None if view is None else view.find(name, key)
-            items: Items | None = None if found is None else found.get("items")
-            return items
+            return None if found is None else FoundList(found.get("as_of", 0), found.get("items"))
 
         return self._explainer.explain(stored, streams, asked, span, find_list)
 

@@ -74,15 +74,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path not in starting_spark)
 
 
-<<<<<<< HEAD
 def _fixtures_of(item: pytest.Item) -> Sequence[str]:
     return item.fixturenames if isinstance(item, pytest.Function) else ()
-=======
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip tests without their tools, before their fixtures are made; in CI they fail."""
     check_tools(item)
->>>>>>> part-f
 
 
 @pytest.fixture(scope="session")

@@ -79,7 +79,7 @@ class Source:
         self.counts = InputCounts()
         self.mark = UNKNOWN_WATERMARK
         self._delay_us = stream.max_delay_us
-        self._partitioner = Partitioner(stream.partitioning, SLOTS)
+        self._partitioner = Partitioner.of_stream(stream, SLOTS)
         self._chunks = chunks
         self._read = read
         self._ahead = ahead

@@ -4,10 +4,12 @@ Problem. All events of two streams (or of one stream with itself) may meet, so n
 them. The work must still be distributed over slots, and every pair must be evaluated exactly once.
 
 Algorithm. Each event is hashed into one of g groups by its partition and offset, which identify the
-event and do not change when it is read again. The cells of the grid are the g (g + 1) / 2 unordered
-pairs {i, j} of groups. An event of group h goes to the cells {h, 0} ... {h, g - 1}: g copies. In
-the cell {i, j} events of group i meet only events of group j, by their join keys: the copy of group
-h in the cell {h, k} has the key (h, k), and (h, k) meets (k, h), its crossed key.
+event and do not change when it is read again. Events of streams with tokens are hashed by their ids
+and times instead: all copies of an event that was sent twice are then in the same cells. The cells
+of the grid are the g (g + 1) / 2 unordered pairs {i, j} of groups. An event of group h goes to the
+cells {h, 0} ... {h, g - 1}: g copies. In the cell {i, j} events of group i meet only events of
+group j, by their join keys: the copy of group h in the cell {h, k} has the key (h, k), and (h, k)
+meets (k, h), its crossed key.
 
 Theorem (docs/proofs.md, P-GRID). Any two events, of equal groups or not, meet exactly once.
 
@@ -40,14 +42,14 @@ _KEY_BYTES = 2
 _TWO_GROUPS, _ONE_GROUP = 2, 1
 
 
-def assign_groups(partition: NDArray[np.int32], offset: Int64s, groups: int) -> Int64s:
-    """Hash events into groups by partition and offset.
+def assign_groups(first: NDArray[np.int32], second: Int64s, groups: int) -> Int64s:
+    """Hash events into groups by two numbers.
 
     Parameters
     ----------
-    partition, offset : int32[n], int64[n]
-        Kafka partition and offset of the events. They are hashed because offsets modulo g are not
-        uniform: transaction markers may take every second offset.
+    first, second : int32[n], int64[n]
+        Kafka partition and offset of the events, or hash of the id and time. They are hashed
+        because offsets modulo g are not uniform: transaction markers may take every second offset.
     groups : int
         g.
 
@@ -57,7 +59,7 @@ def assign_groups(partition: NDArray[np.int32], offset: Int64s, groups: int) -> 
         Group of each event, from 0 to g - 1.
     """
     # Finaliser of splitmix64 (Steele, Lea and Flood, 2014): each bit depends on all input bits.
-    mixed = offset.astype(np.uint64) ^ (partition.astype(np.uint64) << np.uint64(48))
+    mixed = second.astype(np.uint64) ^ (first.astype(np.uint64) << np.uint64(48))
     mixed += np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

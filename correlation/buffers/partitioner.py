@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numba import njit
@@ -14,6 +14,10 @@ from correlation.buffers.columns import BytesColumn, Int64s
 from correlation.buffers.events import Events
 from correlation.buffers.grid import assign_groups, cell_keys, home_copies, slots_of_cells
 from correlation.resources.partitioning import Partitioning
+from correlation.resources.streams import Stream
+
+# Number of hashes of ids.
+_HASHES = 2**31
 
 
 class Assignment(NamedTuple):
@@ -34,10 +38,27 @@ class Partitioner:
         Partitioning of the stream.
     slots : int
         Number of slots of the job.
+    by_id : bool
+        Whether ids and times decide the groups of a grid, otherwise partitions and offsets.
     """
 
     partitioning: Partitioning
     slots: int
+    by_id: bool = False
+
+    @classmethod
+    def of_stream(cls, stream: Stream, slots: int) -> Self:
+        """Return the assignment of a stream.
+
+        Parameters
+        ----------
+        stream : Stream
+            The stream. Of its sets of tokens, those with equal ids and times are one set, so they
+            must be in the same cells.
+        slots : int
+            Number of slots of the job.
+        """
+        return cls(stream.partitioning, slots, by_id=stream.tokens is not None)
 
     def assign(self, events: Events) -> Assignment:
         """Return slot and join key of every copy.
@@ -45,18 +66,24 @@ class Partitioner:
         Parameters
         ----------
         events : Events
-            Events of the stream. A grid uses their partitions and offsets instead of their keys.
+            Events of the stream. A grid does not use their keys.
         """
         count, groups = len(events), self.partitioning.groups
         if self.partitioning.by == "grid":
-            group = assign_groups(events.partition, events.offset, groups)
+            group = self._assign_groups(events)
             own, other = np.repeat(group, groups), np.tile(np.arange(groups), count)
             slot = slots_of_cells(groups, self.slots)[own, other]
             row = np.repeat(np.arange(count, dtype=np.int64), groups)
             return Assignment(slot, row, cell_keys(own, other, groups))
-        slot = np.empty(count, np.int32)
-        _hash_rows_kernel(events.key.data, events.key.offsets, np.uint64(self.slots), slot)
+        slot = _hash_rows(events.key, self.slots)
         return Assignment(slot, np.arange(count, dtype=np.int64), events.key)
+
+    def _assign_groups(self, events: Events) -> Int64s:
+        """Return the group of each event."""
+        groups = self.partitioning.groups
+        if self.by_id and groups > 1:
+            return assign_groups(_hash_rows(events.id, _HASHES), events.latest, groups)
+        return assign_groups(events.partition, events.offset, groups)
 
     def spread(self, events: Events) -> Iterator[tuple[int, Events]]:
         """Yield each slot with its copies of the events, under their join keys.
@@ -98,15 +125,22 @@ def _where(chosen: NDArray[np.bool_], column: BytesColumn) -> BytesColumn:
     return one_more.take(np.where(chosen, np.arange(len(column)), len(column)))
 
 
+def _hash_rows(column: BytesColumn, count: int) -> NDArray[np.int32]:
+    """Return a number below `count` for each value."""
+    found = np.empty(len(column), np.int32)
+    _hash_rows_kernel(column.data, column.offsets, np.uint64(count), found)
+    return found
+
+
 @njit(cache=True)
 def _hash_rows_kernel(
-    data: NDArray[np.uint8], offsets: Int64s, slots: np.uint64, out: NDArray[np.int32]
+    data: NDArray[np.uint8], offsets: Int64s, count: np.uint64, out: NDArray[np.int32]
 ) -> None:
-    """Compute the slot of each row: 32-bit FNV-1a, with mixed bits, modulo the number of slots."""
+    """Compute a number below `count` for each row: 32-bit FNV-1a, with mixed bits, modulo it."""
     mask = np.uint64(0xFFFFFFFF)
     for i in range(len(out)):
         value = np.uint64(2166136261)
         for j in range(offsets[i], offsets[i + 1]):
             value = ((value ^ np.uint64(data[j])) * np.uint64(16777619)) & mask
         value = ((value ^ (value >> np.uint64(16))) * np.uint64(0x45D9F3B)) & mask
-        out[i] = np.int32((value ^ (value >> np.uint64(16))) % slots)
+        out[i] = np.int32((value ^ (value >> np.uint64(16))) % count)

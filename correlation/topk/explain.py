@@ -9,7 +9,8 @@ Steps, in order; the steps after a failed step are skipped:
     tokens      a set is empty, or the sets share no token
     window      the older set expires before the time of the younger one
     minimum     the similarity is less than min_similarity, or the distance exceeds max_distance
-    rank        the list is full of better pairs (if the present list and the ids are known)
+    rank        the present list does not contain the pair (if the list and the ids are known); see
+                `ranking`
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from correlation.buffers.filtering import NO_FILTERS
 from correlation.explaining import (
     CONTRACT,
     FindList,
+    FoundList,
     GivenRecord,
-    Items,
     ReadEvent,
     Step,
     Steps,
@@ -32,9 +33,9 @@ from correlation.explaining import (
 )
 from correlation.resources.durations import describe_duration
 from correlation.resources.streams import Stream
-from correlation.resources.times import describe_moment
 from correlation.result_format import as_text
 from correlation.topk.condition import ROLES, TopKCondition, bind_where
+from correlation.topk.ranking import PlacedPair, describe_place, find_rank
 
 STEPS = (
     CONTRACT,
@@ -46,6 +47,7 @@ STEPS = (
     Step("minimum", "the similarity or distance is not within its limit"),
     Step("rank", "the list is full of better pairs"),
 )
+_UNREAD = "the list is too large or cannot be read, so the rank of the pair is not known"
 _LATE = "the list was built again when it arrived, if it was still valid"
 
 
@@ -83,19 +85,21 @@ def explain_pair(
     unnamed = [role for role, it in both if it.event is not None and it.event.id is None]
     if unnamed:
         find_list = None
-    steps = Steps(_list_steps(condition, known=find_list is not None))
+    pair = None if a.event is None or b.event is None else _Pair(condition, a, b)
+    listed = None if pair is None or find_list is None else find_list(pair.key)
+    unread = listed is not None and listed.items is None
+    steps = Steps(_list_steps(condition, known=find_list is not None and not unread))
     wrong = next((f"{role} {it.breach}" for role, it in both if it.breach), "")
     steps.take(passed=not wrong, detail=wrong or "A and B are valid events of their streams")
     found: dict[str, Any] = dict.fromkeys(
         ("overlap", "sizes", condition.measure, "ends_at", "rank")
     )
-    if a.event is not None and b.event is not None:
-        pair = _Pair(condition, a, b)
+    if pair is not None:
+        rank = find_rank(condition, pair.placed, listed)
         pair.check(steps, streams)
-        items = None if find_list is None else find_list(pair.key)
-        if find_list is not None:
-            pair.check_rank(steps, items or ())
-        found = pair.describe(items or ())
+        if find_list is not None and not unread and steps.failed is None:
+            pair.check_rank(steps, rank, listed)
+        found = pair.describe() | {"rank": rank}
     return {
         **steps.describe(),
         "a": a.describe(),
@@ -103,6 +107,7 @@ def explain_pair(
         **found,
         "notes": [
             *(f"{role} has no id, so the rank of the pair is not known" for role in unnamed),
+            *(_UNREAD for _ in range(unread)),
             *(note for role, it in both for note in describe_delay(role, it, _LATE)),
         ],
     }
@@ -239,44 +244,30 @@ class _Pair:
             return None
         return read.stream.name, as_text(read.event.id), read.event.latest
 
-    def rank(self, items: Items) -> int | None:
-        """Return the rank of the pair in the present list, or None."""
-        wanted = {self._name(self.a), self._name(self.b)}
-        for item in items:
-            sets = (item["older"], item["newer"])
-            if {(it["stream"], it["id"], it["time"]) for it in sets} == wanted:
-                rank: int = item["rank"]
-                return rank
-        return None
-
-    def check_rank(self, steps: Steps, items: Items) -> None:
-        """Take the step that the present list decides."""
-        rank, condition = self.rank(items), self.condition
-        if rank is not None:
-            steps.take(passed=True, detail=f"the pair has rank {rank} of {condition.k}")
-            return
-        until = describe_moment(self.times[0] + condition.window_us)
-        if len(items) < condition.k:
-            room = f"the list has {len(items)} of {condition.k} pairs"
-            steps.take(
-                passed=False,
-                detail=f"{room}: a set has not taken effect yet, or the pair ended at {until}",
-            )
-            return
-        last = items[-1]
-        steps.take(
-            passed=False,
-            detail=f"the list is full, and its last pair has the {condition.measure} "
-            f"{last[condition.measure]:g}; the pair can enter until {until}",
+    @property
+    def placed(self) -> PlacedPair:
+        """The pair with its sets in their order; sets without an id have an empty one."""
+        sides = (0, int(self.condition.crossed))
+        older, younger = sorted(
+            ((it.event.latest, side, as_text(it.event.id or b"").encode()), size)
+            for it, side, size in zip((self.a, self.b), sides, self.sizes, strict=True)
+            if it.event is not None
         )
+        return PlacedPair(self.overlap, (older[1], younger[1]), older[0], younger[0])
 
-    def describe(self, items: Items) -> dict[str, Any]:
+    def check_rank(self, steps: Steps, rank: int | None, listed: FoundList | None) -> None:
+        """Take the step that the present list decides."""
+        if rank is None:
+            steps.take(passed=False, detail=describe_place(self.condition, self.placed, listed))
+        else:
+            detail = f"the pair has rank {rank} of {self.condition.k}"
+            steps.take(passed=True, detail=detail)
+
+    def describe(self) -> dict[str, Any]:
         """Return the numbers of the pair."""
-        comparable = bool(self.overlap)
         return {
             "overlap": self.overlap,
             "sizes": list(self.sizes),
-            self.condition.measure: self._value() if comparable else None,
+            self.condition.measure: self._value() if self.overlap else None,
             "ends_at": self.times[0] + self.condition.window_us,
-            "rank": self.rank(items),
         }

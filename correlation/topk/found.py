@@ -38,9 +38,10 @@ class Found:
         Events of each list, in order.
     arrivals : list of int
         Kafka's timestamps of the records that completed pairs, in µs.
-    sets, met, candidates, rebuilds : int
-        Numbers of sets that took effect, of sets that searches met, of candidates, and of lists
-        that were built in bulk.
+    sets, rebuilds : int
+        Numbers of sets that took effect, and of lists that were built in bulk.
+    work : int64[3]
+        Work of searches (`KeyedList.work`).
     """
 
     def __init__(self, moment: Moment, before: Pairs, *, is_read: bool) -> None:
@@ -49,7 +50,8 @@ class Found:
         self.is_read = is_read
         self.events: dict[Key, list[ListEvent]] = defaultdict(list)
         self.arrivals: list[int] = []
-        self.sets = self.met = self.candidates = self.rebuilds = 0
+        self.sets = self.rebuilds = 0
+        self.work = np.zeros(3, np.int64)
 
     @property
     def may_change_lists(self) -> bool:

@@ -223,10 +223,9 @@ class KeyedList:
         return self._join.next - self._join.first
 
     @property
-    def work(self) -> tuple[int, int]:
-        """Numbers of sets met and of candidates so far."""
-        met, _, candidates = self._join.work.tolist()
-        return met, candidates
+    def work(self) -> Int64s:
+        """Numbers of sets met, of sets whose overlap was counted, and of candidates so far."""
+        return self._join.work
 
     @property
     def oldest_us(self) -> int | None:

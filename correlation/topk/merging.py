@@ -57,7 +57,8 @@ _Place = tuple[int, int, int, ListedPair]
 class _Pool:
     """All pairs of local lists, in the order of pairs, each once.
 
-    Copies of an event may be in several cells, and so may its pairs.
+    Pairs of an event may be in several cells if an earlier version buffered one of its records: it
+    hashed events by their offsets.
     """
 
     def __init__(self, lists: Sequence[LocalList]) -> None:

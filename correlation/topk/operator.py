@@ -47,9 +47,11 @@ from correlation.topk.stored import (
 
 METRICS: Mapping[str, str] = MappingProxyType(
     {
-        "topk_changes_total": "Pairs that entered a list, left it or moved in it.",
+        "topk_changes_total": "Pairs that entered a list, left it or moved in it; of a grid with "
+        "several groups, pairs that entered or left the lists of the slots.",
         "topk_sets_total": "Sets that took effect.",
         "topk_precandidates_total": "Sets that searches met in the inverted lists.",
+        "topk_verified_total": "Sets whose overlap with a new set was counted.",
         "topk_candidates_total": "Pairs that searches passed to the stock.",
         "topk_rebuilds_total": "Lists built in bulk: of new conditions, after a restart or reset, "
         "and because a set came late.",
@@ -61,7 +63,8 @@ GAUGES: Mapping[str, Gauge] = MappingProxyType(
         "topk_valid_sets": Gauge("Sets in the window."),
         "topk_lists": Gauge("Lists with valid sets."),
         "topk_last_value": Gauge(
-            "Similarity, or distance, of the last pair of a full list; of conditions with one list."
+            "Similarity, or distance, of the last pair of a full list; of conditions with one list "
+            "and one group."
         ),
     }
 )
@@ -305,11 +308,10 @@ class TopKOperator:
 
     def _insert(self, key: Key, sets: Sets | None, as_of_us: int, found: Found) -> None:
         listed = self._list(key)
-        met, candidates = listed.work
+        before = listed.work
         found.events[key] += listed.insert(sets, as_of_us)
         found.arrivals += listed.arrivals
-        found.met += listed.work[0] - met
-        found.candidates += listed.work[1] - candidates
+        found.work += listed.work - before
         self._settle(key, listed)
 
     def _report(self, found: Found, lost: Sequence[Key]) -> Evaluation:
@@ -323,11 +325,13 @@ class TopKOperator:
             present = {key: self._listed(key) for key in {*lost, *found.changed()}}
             results, ready_us = publish_lists(condition, found, present)
         name = {"condition": condition.name}
+        met, verified, candidates = found.work.tolist()
         counts = {
             "topk_changes_total": len(ready_us),
             "topk_sets_total": found.sets,
-            "topk_precandidates_total": found.met,
-            "topk_candidates_total": found.candidates,
+            "topk_precandidates_total": met,
+            "topk_verified_total": verified,
+            "topk_candidates_total": candidates,
             "topk_rebuilds_total": found.rebuilds,
         }
         gauges: dict[str, float] = {

@@ -54,7 +54,7 @@ from correlation.topk.plan import derive_costs
 from correlation.topk.trial import Trial, join_newest
 
 # Bytes of a pair in the arrays of a stock, which have room for at most twice their pairs.
-_PAIR_BYTES = 128
+_PAIR_BYTES = 160
 # Tokens of this share of the sets of a stream are listed, up to a number.
 _FREQUENT = 0.5
 _LISTED = 5

@@ -20,7 +20,8 @@ def _lists() -> tuple[Panel, ...]:
     return (
         Panel(
             "Changes",
-            "Pairs per second that entered a list, left it or moved in it.",
+            "Pairs per second that entered a list, left it or moved in it; with several groups, "
+            "pairs that entered or left the lists of the slots.",
             (Query(rate("topk_changes_total", "condition"), "{{condition}}"),),
             "cps",
         ),
@@ -57,16 +58,18 @@ def _lists() -> tuple[Panel, ...]:
 def _work() -> tuple[Panel, ...]:
     sets = rate("topk_sets_total", "condition")
     met = rate("topk_precandidates_total", "condition")
-    compared = rate("topk_candidates_total", "condition")
+    verified = rate("topk_verified_total", "condition")
+    passed = rate("topk_candidates_total", "condition")
     return (
         Panel("Sets", "Sets per second that took effect.", (Query(sets, "{{condition}}"),), "cps"),
         Panel(
             "Sets met by a search",
-            "Sets that the search of one set meets in the inverted lists, and pairs that it passes "
-            "to the stock.",
+            "Sets that the search of one set meets in the inverted lists, sets whose overlap it "
+            "counts, and pairs that it passes to the stock.",
             (
                 Query(f"{met} / {sets}", "{{condition}} met"),
-                Query(f"{compared} / {sets}", "{{condition}} passed to the stock"),
+                Query(f"{verified} / {sets}", "{{condition}} verified"),
+                Query(f"{passed} / {sets}", "{{condition}} passed to the stock"),
             ),
         ),
     )

@@ -104,7 +104,7 @@ class _Reader(StreamReader):
     def __init__(self, stream: Stream, slots: int) -> None:
         super().__init__(stream)
         self.name = stream.name
-        self.partitioner = Partitioner(stream.partitioning, slots)
+        self.partitioner = Partitioner.of_stream(stream, slots)
 
 
 class _Task:

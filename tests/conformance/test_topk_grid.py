@@ -39,6 +39,8 @@ PLAIN = Case(
 )
 # Probability that a slot restarts if a part of them does.
 SHARE_RESTARTED = 0.5
+# Probability that an event which is sent again has other tokens.
+SHARE_CHANGED = 0.7
 # What happens in a block beside its events.
 EVENTS = ["none"] * 3 + ["version", "pause", "reset", "restart", "part restarts", "close"]
 
@@ -64,9 +66,22 @@ def read_records(outcome: Outcome) -> list[tuple[Any, ...]]:
     ]
 
 
+def send_again(rng: random.Random, arrivals: Sequence[Tagged]) -> list[Tagged]:
+    """Change tokens and colors of some events whose id and time were sent before."""
+    found: list[Tagged] = []
+    sent = set[int]()
+    for it in arrivals:
+        is_changed = it.id in sent and rng.random() < SHARE_CHANGED
+        tokens = frozenset(rng.sample("abcdefg", rng.choice([0, 2, 3, 4])))
+        color = rng.choice(["red", "blue"])
+        found.append(replace(it, tokens=tokens, color=color) if is_changed else it)
+        sent.add(it.id)
+    return found
+
+
 def draw_blocks(rng: random.Random, case: Case) -> list[tuple[Block, str]]:
     """Draw the blocks of a condition, and what happens to the slots before each."""
-    rest: Sequence[Tagged] = draw_arrivals(rng, case)
+    rest: Sequence[Tagged] = send_again(rng, draw_arrivals(rng, case))
     version = 1
     # The changes of some conditions are written to a topic of their own.
     own = rng.choice([{}, {"output_topic": "mine"}])
@@ -95,7 +110,7 @@ def draw_blocks(rng: random.Random, case: Case) -> list[tuple[Block, str]]:
 def test_p_topk_merge_cells_write_the_records_of_one_cell(
     case: Case, grid: tuple[int, int]
 ) -> None:
-    """Sets and expiries, late sets, versions, pauses, resets and closed streams, in any order."""
+    """Sets and expiries, late and repeated sets, versions, pauses, resets and closed streams."""
     rng = random.Random(case.seed)  # noqa: S311 - a reproducible choice, no secret
     case = replace(case, keyed=False)
     single, cells = GridSlots(1, 1), GridSlots(*grid)
@@ -114,6 +129,38 @@ def test_p_topk_merge_cells_write_the_records_of_one_cell(
         # A new version lists the sets from this time on, in every slot.
         for name in STREAMS:
             assert len({it.forgotten_below(name) for it in [*single.slots, *cells.slots]}) == 1
+
+
+@pytest.mark.parametrize("report", ["batch", "every"])
+@pytest.mark.parametrize("seed", range(12))
+def test_p_topk_merge_events_that_are_sent_again_with_other_tokens_are_one_set(
+    seed: int, report: str
+) -> None:
+    rng = random.Random(seed)  # noqa: S311 - a reproducible choice, no secret
+
+    def draw(number: int, partition: int, offset: int) -> Tagged:
+        tokens = frozenset(rng.sample("abcd", 2))
+        return Tagged(number, number, tokens, partition=partition, offset=offset)
+
+    tagged = [draw(it, it % 2, it // 2) for it in range(8)]
+    tagged += [draw(rng.randrange(8), it % 2, 4 + it // 2) for it in range(6)]
+    last = [Tagged(30 + it, 20 + it, frozenset("z"), offset=7 + it) for it in range(2)]
+    last += [replace(it, id=it.id + 2, partition=1) for it in last]
+    fields = {"k": 12, "window_us": 100, "report": report}
+    single, cells = GridSlots(1, 1), GridSlots(3, 2)
+    plain, merged = WrittenLists(), WrittenLists()
+    cut = rng.randrange(8, 14)
+    for block in (
+        make_tag_block([], [topk_control(0, fields)]),
+        make_tag_block(tagged[:cut]),
+        make_tag_block([*tagged[cut:], *last]),
+    ):
+        outcome, other = cells.advance(block), single.advance(block)
+        assert read_records(outcome) == read_records(other)
+        merged.apply(outcome)
+        plain.apply(other)
+        assert merged.present == plain.present
+    assert merged.present
 
 
 @pytest.mark.parametrize("groups", [(3, 1), (1, 3), (3, 2), (2, 2)])

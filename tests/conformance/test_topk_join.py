@@ -6,6 +6,7 @@ Sets of few tokens from a small universe have many ties: equal similarities, and
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -89,6 +90,40 @@ def test_p_topk_bound_registered_similarity_is_exact(seed: int) -> None:
         if begin % 3 == 0:
             join.rebuild(to_block(case.valid(end, now)))
             assert_exact(join, case, end, now)
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("tied", [4, 12, 60])
+def test_p_topk_insert_keeps_the_relevant_pairs_of_sets_of_few_times(seed: int, tied: int) -> None:
+    drawn = draw_case(seed, 60, k=(1, 2, 5, 20)[seed % 4])
+    times = [drawn.sets[number // tied * tied].time for number in range(60)]
+    sets = [replace(it, time=time) for it, time in zip(drawn.sets, times, strict=True)]
+    case = replace(drawn, sets=sets)
+    join, bulk = case.join(), case.join()
+    # A block may end within a time.
+    for begin, end in draw_cuts(seed, 60):
+        now = sets[end - 1].time
+        join.insert(to_block(sets[begin:end]), now)
+        assert_exact(join, case, end, now)
+        bulk.rebuild(to_block(case.valid(end, now)))
+        assert_exact(bulk, case, end, now)
+    now = sets[-1].time + case.window
+    join.insert(to_block([]), now)
+    assert_exact(join, case, 60, now)
+    join.insert(to_block([]), now + 1)
+    assert (join.first, join.stock_size) == (60, 0)
+
+
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_stock_of_sets_of_one_time_is_the_list(k: int) -> None:
+    sets = [TokenSet(i, 7, frozenset({i % 3, 3 + i % 5, 8})) for i in range(60)]
+    case = Case("jaccard", k, 10, None, crossed=False, shortest=True, sets=sets)
+    join, bulk = case.join(), case.join()
+    for begin in range(0, 60, 5):
+        join.insert(to_block(sets[begin : begin + 5]), 7)
+        bulk.rebuild(to_block(sets[: begin + 5]))
+        assert (join.stock_size, bulk.stock_size) == (k, k)
+        assert found(join.list_pairs()) == found(stock_of(join))
 
 
 @pytest.mark.parametrize("seed", range(15))

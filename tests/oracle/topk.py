@@ -72,9 +72,9 @@ def ranked_pairs(
 
 
 def relevant_pairs(pairs: Sequence[Pair], k: int) -> list[Pair]:
-    """Return the pairs that fewer than k better pairs outlive; ends in the order of older sets."""
+    """Return the pairs that fewer than k better pairs outlive; pairs end with their older sets."""
     return [
         pair
         for place, pair in enumerate(pairs)
-        if sum(better.older.number >= pair.older.number for better in pairs[:place]) < k
+        if sum(better.older.time >= pair.older.time for better in pairs[:place]) < k
     ]

@@ -215,14 +215,21 @@ def test_explain_shows_rank_and_place_of_pairs(service: Service) -> None:
         assert answer["ends_at"] == 11 * SECOND
     answer = explain(service, path, z, y)
     assert (answer["failed_step"], answer["rank"]) == ("rank", None)
-    assert answer["explanation"].startswith("the list has 1 of 2 pairs: a set has not taken effect")
+    assert answer["explanation"].startswith(
+        "the pair is missing in the list as of 1970-01-01T00:00:09Z: a set came later, or before"
+    )
+    later = explain(service, path, y, event("v", 11, ["b"]))
+    assert later["explanation"] == (
+        "the younger set has not taken effect: its time is 1970-01-01T00:00:11Z, and the list is "
+        "as of 1970-01-01T00:00:09Z"
+    )
     full = [listed_pair(("y", 2, 0), ("z", 3, 0)), listed_pair(("x", 1, 0), ("y", 2, 0))]
     write_list(service, path, full)
     assert explain(service, path, x, y)["rank"] == 2
     answer = explain(service, path, x, event("w", 4, ["b", "e"]))
     assert answer["explanation"] == (
-        "the list is full, and its last pair has the similarity 0.333333; the pair can enter until "
-        "1970-01-01T00:00:11Z"
+        "the pair can never enter the list: its pairs are better and end no earlier; an overlap of "
+        "2 (similarity 1) is needed, it is 1"
     )
     # Withdrawn, as the job does when the condition is paused.
     write_list(service, path, [])

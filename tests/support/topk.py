@@ -132,7 +132,7 @@ class GridSlots:
         """Evaluate a block in all slots; return their outcomes."""
         events: list[list[Events]] = [[] for _ in self.slots]
         for part in block.events:
-            partitioner = Partitioner(self.streams[part.stream].partitioning, len(self.slots))
+            partitioner = Partitioner.of_stream(self.streams[part.stream], len(self.slots))
             for number, mine in partitioner.spread(part):
                 events[number].append(mine)
         return [

@@ -124,8 +124,8 @@ def found(pairs: Pairs, base: int = 0) -> list[tuple[int, int]]:
 
 
 def by_end(pairs: Iterable[Pair]) -> list[Pair]:
-    """Return pairs in the order of ends: older set ascending, then the reverse of their order."""
-    return sorted(pairs, key=lambda it: (it.older.number, *(-part for part in it.place)))
+    """Return pairs in the order of ends: end ascending, then the reverse of their order."""
+    return sorted(pairs, key=lambda it: (it.older.time, *(-part for part in it.place)))
 
 
 def stock_of(join: TopKJoin) -> Pairs:

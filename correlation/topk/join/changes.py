@@ -25,7 +25,7 @@ from correlation.topk.join.state import (
     Int64s,
     Log,
 )
-from correlation.topk.join.stock import PairColumns, precedes_kernel
+from correlation.topk.join.stock import PairColumns, StockColumns, precedes_kernel
 
 # Reasons of a change.
 SET, EXPIRY = range(2)
@@ -33,14 +33,16 @@ SET, EXPIRY = range(2)
 
 @njit(cache=True)
 def log_changes_kernel(
-    now: PairColumns, top: PairColumns, log: Log, totals: Int64s, k: int, rank: int, time_us: int
+    now: StockColumns, top: PairColumns, log: Log, totals: Int64s, k: int, rank: int, time_us: int
 ) -> None:
     """Log the changes of the list since the last call, and remember the new list.
 
     Parameters
     ----------
-    now, top : PairColumns
-        The stock in the order of pairs, and the list of the last call, which is replaced.
+    now : StockColumns
+        The stock in the order of pairs.
+    top : PairColumns
+        The list of the last call, which is replaced.
     log : Log
         The log, with room for the changes.
     totals : int64[8]
@@ -53,7 +55,7 @@ def log_changes_kernel(
     time_us : int
         Time of the event, in µs.
     """
-    key, older, younger = now
+    key, older, younger, _ = now
     top_key, top_older, top_younger = top
     log_event, log_time_us, log_reason, log_entered, (log_key, log_older, log_younger) = log
     old_size, size, logged = totals[TOP_SIZE], min(totals[STOCK_SIZE], k), totals[LOG_SIZE]

@@ -80,11 +80,12 @@ def evaluate_block_kernel(  # noqa: C901, PLR0912, PLR0915 - a call for each set
     at, wanted, room : int
         Position of the next set, the array that is full (DONE: none), and the room needed.
     """
-    rows, times_us, set_side, tokens, token_mark = state.sets
+    rows, times_us, time_first, time_last, set_side, tokens, token_mark = state.sets
     lists, numbers, stacks = state.lists
-    pair_key, pair_older, _ = state.candidates
+    pair_key, pair_older, pair_end, _ = state.candidates
     order, weight, done = state.work
-    s_key, end_older, totals = state.stock.pairs.key, state.stock.ends.older, state.totals
+    s_key, s_older, _, s_end = state.stock.pairs
+    e_end, totals = state.stock.ends.end, state.totals
     k, window_us, minimum_key, sides, shortest, every = shape
     table, key = keys
     row_mask, token_mask = len(rows) - 1, len(tokens) - 1
@@ -133,15 +134,19 @@ def evaluate_block_kernel(  # noqa: C901, PLR0912, PLR0915 - a call for each set
             tokens[(end + step) & token_mask] = token
             signature |= sign_token_kernel(token)
         row = new & row_mask
-        times_us[row], set_side[row] = now_us, side
+        is_first = first == new or times_us[(new - 1) & row_mask] < now_us
+        time_start = new if is_first else time_first[(new - 1) & row_mask]
+        times_us[row], set_side[row], time_first[row] = now_us, side, time_start
+        time_last[time_start & row_mask] = new
         rows[row, PLACE], rows[row, SIGNATURE] = (end << SIZE_BITS) | size, signature
         rows[row, MET_BY], rows[row, BAR] = -1, minimum_key
         # Pairs of the set.
         other_side = sides - 1 - side
         order_tokens_kernel(lists, tokens, end, size, sides, other_side, shortest, order, weight)
         found = find_candidates_kernel(
-            lists, numbers, tokens, rows, token_mark, order, table, key, s_key, end_older, n, k,
-            minimum_key, first, new, sides, other_side, pair_key, pair_older, done,
+            lists, numbers, tokens, rows, token_mark, order, table, key, s_key, s_older, s_end,
+            e_end, n, k, time_first, time_last, minimum_key, first, new, sides, other_side,
+            pair_key, pair_older, pair_end, done,
         )  # fmt: skip
         rank = n
         if found > 0:

@@ -52,12 +52,15 @@ class Candidates(NamedTuple):
         Keys.
     older : int32[c]
         The other sets.
+    end : int32[c]
+        Ends.
     by_end : int32[c]
         Positions of the candidates in the order of ends.
     """
 
     key: Int64s
     older: Int32s
+    end: Int32s
     by_end: Int32s
 
 
@@ -72,10 +75,12 @@ def _copy_pairs_kernel(
     key: Int64s,
     older: Int32s,
     younger: Int32s,
+    end: Int32s,
     to: int,
     from_key: Int64s,
     from_older: Int32s,
     from_younger: Int32s,
+    from_end: Int32s,
     begin: int,
     count: int,
 ) -> None:
@@ -86,11 +91,20 @@ def _copy_pairs_kernel(
         older[np.uint64(to) + np.uint64(step)] = from_older[np.uint64(begin) + np.uint64(step)]
     for step in range(count):
         younger[np.uint64(to) + np.uint64(step)] = from_younger[np.uint64(begin) + np.uint64(step)]
+    for step in range(count):
+        end[np.uint64(to) + np.uint64(step)] = from_end[np.uint64(begin) + np.uint64(step)]
 
 
 @njit(cache=True, forceinline=True)
 def _is_aligned_kernel(
-    key: Int64s, older: Int32s, at: int, end_key: Int64s, end_older: Int32s, end_at: int
+    key: Int64s,
+    older: Int32s,
+    end: Int32s,
+    at: int,
+    e_key: Int64s,
+    e_older: Int32s,
+    e_end: Int32s,
+    end_at: int,
 ) -> bool:
     """Return whether the pass keeps a run of S and the run of E that the bar passes with it.
 
@@ -99,12 +113,12 @@ def _is_aligned_kernel(
     changes = False
     first, end_first = np.uint64(at), np.uint64(end_at)
     for step in range(_RUN):
-        place, end = first + np.uint64(step), end_first + np.uint64(step)
-        x_key, e_key = key[place], end_key[end]
-        changes |= (e_key < x_key) | ((e_key == x_key) & (end_older[end] <= older[place]))
+        place, end_place = first + np.uint64(step), end_first + np.uint64(step)
+        x_key, y_key = key[place], e_key[end_place]
+        changes |= (y_key < x_key) | ((y_key == x_key) & (e_older[end_place] <= older[place]))
     for step in range(_RUN - 1):
-        place, end = first + np.uint64(step + 1), end_first + np.uint64(step)
-        changes |= older[place] <= end_older[end]
+        place, end_place = first + np.uint64(step + 1), end_first + np.uint64(step)
+        changes |= end[place] <= e_end[end_place]
     return not changes
 
 
@@ -116,9 +130,13 @@ def _is_next_kernel(key: int, older: int, rest_key: int, rest_older: int) -> boo
 
 
 @njit(cache=True, forceinline=True)
-def _ends_next_kernel(key: int, older: int, rest_key: int, rest_older: int) -> bool:
+def _ends_next_kernel(
+    key: int, older: int, end: int, rest_key: int, rest_older: int, rest_end: int
+) -> bool:
     """Return whether a candidate precedes a pair of the stock in the order of ends."""
-    return older < rest_older or (older == rest_older and key <= rest_key)
+    return end < rest_end or (
+        end == rest_end and not _is_next_kernel(key, older, rest_key, rest_older)
+    )
 
 
 @njit(cache=True)
@@ -146,84 +164,103 @@ def insert_pairs_kernel(  # noqa: PLR0915 - a call in the loop counts references
     size, rank : int
         New size, and rank in S of the first change.
     """
-    s_key, s_older, s_younger = stock.pairs
-    e_key, e_older, e_younger = stock.ends
+    s_key, s_older, s_younger, s_end = stock.pairs
+    e_key, e_older, e_younger, e_end = stock.ends
     # The rest of S and of E that the pass has not reached.
-    r_key, r_older, r_younger = stock.spare_pairs
-    t_key, t_older, t_younger = stock.spare_ends
-    pair_key, pair_older, by_end = candidates
+    r_key, r_older, r_younger, r_end = stock.spare_pairs
+    t_key, t_older, t_younger, t_end = stock.spare_ends
+    pair_key, pair_older, pair_end, by_end = candidates
     rank = rank_pair_kernel(s_key, s_older, n, pair_key[0], pair_older[0])
-    # The bar is E[end], or does not exist if fewer than k pairs are kept so far.
-    end = max(rank - k, -1)
-    left, ends_left = n - rank, n - (end + 1)
-    _copy_pairs_kernel(r_key, r_older, r_younger, 0, s_key, s_older, s_younger, rank, left)
-    _copy_pairs_kernel(t_key, t_older, t_younger, 0, e_key, e_older, e_younger, end + 1, ends_left)
+    # The bar is E[bar], or does not exist if fewer than k pairs are kept so far.
+    bar = max(rank - k, -1)
+    left, ends_left = n - rank, n - (bar + 1)
+    _copy_pairs_kernel(
+        r_key, r_older, r_younger, r_end, 0, s_key, s_older, s_younger, s_end, rank, left
+    )
+    _copy_pairs_kernel(
+        t_key, t_older, t_younger, t_end, 0, e_key, e_older, e_younger, e_end, bar + 1, ends_left
+    )
     # Pairs behind all others in both orders: comparisons need no test for the end of the columns.
-    pair_key[m], pair_older[m], by_end[m] = -1, _LAST, m
-    r_key[left], r_older[left] = -1, _LAST
-    t_key[ends_left], t_older[ends_left] = -1, _LAST
+    pair_key[m], pair_older[m], pair_end[m], by_end[m] = -1, _LAST, _LAST, m
+    r_key[left], r_older[left], r_end[left] = -1, _LAST, _LAST
+    t_key[ends_left], t_older[ends_left], t_end[ends_left] = -1, _LAST, _LAST
     size, at, place, end_at, end_place, dropped, removed = rank, 0, 0, 0, 0, 0, 0
     while (at < left or place < m) and (place < m or end_place < m or dropped < removed):
         last, end_last, new = at + _RUN - 1, end_at + _RUN - 1, by_end[end_place]
         if (
-            end >= 0
+            bar >= 0
             and last < left
             and end_last < ends_left
             and not _is_next_kernel(pair_key[place], pair_older[place], r_key[last], r_older[last])
             and not _ends_next_kernel(
-                pair_key[new], pair_older[new], t_key[end_last], t_older[end_last]
+                pair_key[new], pair_older[new], pair_end[new],
+                t_key[end_last], t_older[end_last], t_end[end_last],
             )
-            and r_older[at] > e_older[end]
-            and _is_aligned_kernel(r_key, r_older, at, t_key, t_older, end_at)
-        ):
-            _copy_pairs_kernel(s_key, s_older, s_younger, size, r_key, r_older, r_younger, at, _RUN)
+            and r_end[at] > e_end[bar]
+            and _is_aligned_kernel(r_key, r_older, r_end, at, t_key, t_older, t_end, end_at)
+        ):  # fmt: skip
             _copy_pairs_kernel(
-                e_key, e_older, e_younger, end + 1, t_key, t_older, t_younger, end_at, _RUN
+                s_key, s_older, s_younger, s_end, size, r_key, r_older, r_younger, r_end, at, _RUN
             )
-            at, size, end_at, end = at + _RUN, size + _RUN, end_at + _RUN, end + _RUN
+            _copy_pairs_kernel(
+                e_key, e_older, e_younger, e_end, bar + 1,
+                t_key, t_older, t_younger, t_end, end_at, _RUN,
+            )  # fmt: skip
+            at, size, end_at, bar = at + _RUN, size + _RUN, end_at + _RUN, bar + _RUN
             continue
         if _is_next_kernel(pair_key[place], pair_older[place], r_key[at], r_older[at]):
-            key, older, newer = pair_key[place], pair_older[place], younger
+            key, older, newer, end = pair_key[place], pair_older[place], younger, pair_end[place]
             place += 1
         else:
-            key, older, newer = r_key[at], r_older[at], r_younger[at]
+            key, older, newer, end = r_key[at], r_older[at], r_younger[at], r_end[at]
             at += 1
-        if end >= 0 and ends_before_kernel(
-            key, older, newer, e_key[end], e_older[end], e_younger[end]
+        if bar >= 0 and ends_before_kernel(
+            key, older, newer, end, e_key[bar], e_older[bar], e_younger[bar], e_end[bar]
         ):
             dropped += 1
             continue
-        s_key[size], s_older[size], s_younger[size] = key, older, newer
+        s_key[size], s_older[size], s_younger[size], s_end[size] = key, older, newer, end
         size += 1
         if size < k:
             continue
         # The bar moves on to the next end of a pair kept so far.
-        end += 1
+        bar += 1
         removed -= 1
         is_ahead = True
         while is_ahead:
             new = by_end[end_place]
-            if _ends_next_kernel(pair_key[new], pair_older[new], t_key[end_at], t_older[end_at]):
-                e_key[end], e_older[end], e_younger[end] = pair_key[new], pair_older[new], younger
+            if _ends_next_kernel(
+                pair_key[new], pair_older[new], pair_end[new],
+                t_key[end_at], t_older[end_at], t_end[end_at],
+            ):  # fmt: skip
+                e_key[bar], e_older[bar] = pair_key[new], pair_older[new]
+                e_younger[bar], e_end[bar] = younger, pair_end[new]
                 end_place += 1
             else:
-                e_key[end], e_older[end] = t_key[end_at], t_older[end_at]
-                e_younger[end] = t_younger[end_at]
+                e_key[bar], e_older[bar] = t_key[end_at], t_older[end_at]
+                e_younger[bar], e_end[bar] = t_younger[end_at], t_end[end_at]
                 end_at += 1
             removed += 1
-            is_ahead = precedes_kernel(key, older, newer, e_key[end], e_older[end], e_younger[end])
+            is_ahead = precedes_kernel(key, older, newer, e_key[bar], e_older[bar], e_younger[bar])
     rest = left - at
-    _copy_pairs_kernel(s_key, s_older, s_younger, size, r_key, r_older, r_younger, at, rest)
+    _copy_pairs_kernel(
+        s_key, s_older, s_younger, s_end, size, r_key, r_older, r_younger, r_end, at, rest
+    )
     while end_place < m:
-        end, new = end + 1, by_end[end_place]
-        if _ends_next_kernel(pair_key[new], pair_older[new], t_key[end_at], t_older[end_at]):
-            e_key[end], e_older[end], e_younger[end] = pair_key[new], pair_older[new], younger
+        bar, new = bar + 1, by_end[end_place]
+        if _ends_next_kernel(
+            pair_key[new], pair_older[new], pair_end[new],
+            t_key[end_at], t_older[end_at], t_end[end_at],
+        ):  # fmt: skip
+            e_key[bar], e_older[bar] = pair_key[new], pair_older[new]
+            e_younger[bar], e_end[bar] = younger, pair_end[new]
             end_place += 1
         else:
-            e_key[end], e_older[end] = t_key[end_at], t_older[end_at]
-            e_younger[end] = t_younger[end_at]
+            e_key[bar], e_older[bar] = t_key[end_at], t_older[end_at]
+            e_younger[bar], e_end[bar] = t_younger[end_at], t_end[end_at]
             end_at += 1
     _copy_pairs_kernel(
-        e_key, e_older, e_younger, end + 1, t_key, t_older, t_younger, end_at, ends_left - end_at
-    )
+        e_key, e_older, e_younger, e_end, bar + 1,
+        t_key, t_older, t_younger, t_end, end_at, ends_left - end_at,
+    )  # fmt: skip
     return size + rest, rank

@@ -53,7 +53,7 @@ from correlation.topk.join.state import (
     grow_tokens,
     make_state,
 )
-from correlation.topk.join.stock import PairColumns
+from correlation.topk.join.stock import PairColumns, StockColumns
 from correlation.topk.similarities import Similarity, first_class_key, key_table
 
 Int64s = NDArray[np.int64]
@@ -168,10 +168,10 @@ class TopKJoin:
         """Return the list, best pair first."""
         return self._numbered(self._state.stock.pairs, min(self._shape.k, self.stock_size))
 
-    def _numbered(self, pairs: PairColumns, size: int) -> Pairs:
+    def _numbered(self, pairs: PairColumns | StockColumns, size: int) -> Pairs:
         """Return a copy of the first pairs, with the numbers of sets since the beginning."""
         base = np.int64(self._base)
-        key, older, younger = (column[:size] for column in pairs)
+        key, older, younger = (it[:size] for it in (pairs.key, pairs.older, pairs.younger))
         return Pairs(key.astype(np.int64), older + base, younger + base)
 
     def list_unused_tokens(self) -> Int64s:
@@ -224,6 +224,11 @@ class TopKJoin:
         sets.rows[:count, BAR] = self._shape.minimum_key
         sets.rows[:count, SIGNATURE] = _sign_sets(block)
         sets.time_us[:count], sets.side[:count] = block.time_us, block.side
+        _, firsts, of_time, sizes_of_times = np.unique(
+            block.time_us, return_index=True, return_inverse=True, return_counts=True
+        )
+        sets.time_first[:count] = firsts[of_time]
+        sets.time_last[firsts] = firsts + sizes_of_times - 1
         totals[NEXT], totals[TOKENS_END] = count, block.offsets[-1]
         while True:
             wanted, room = rebuild_stock_kernel(self._state, self._shape, self._keys)
@@ -280,13 +285,16 @@ class TopKJoin:
         for pairs in (state.stock.pairs, state.stock.ends, state.top, state.log.pairs):
             pairs.older[:] -= by
             pairs.younger[:] -= by
+        sets, stock = state.sets, state.stock
+        for numbers in (stock.pairs.end, stock.ends.end, sets.time_first, sets.time_last):
+            numbers[:] -= by
         lists = state.lists.lists
         used = lists[lists[:, SIZE] > 0]
         starts, sizes = used[:, START] + used[:, FRONT], used[:, SIZE]
         within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         state.lists.numbers[np.repeat(starts, sizes) + within] -= by
-        state.sets.rows[:, MET_BY] = -1
-        state.sets.token_mark[:] = -1
+        sets.rows[:, MET_BY] = -1
+        sets.token_mark[:] = -1
         totals[[FIRST, NEXT, SEEN]] -= by
         self._base += by
 

@@ -3,10 +3,11 @@
 Problem. After a restart, or when a set comes late, the stock is built from all valid sets. It is a
 function of the sets alone, so it need not be built by single insertions.
 
-Algorithm. The sets are visited from the newest to the oldest. A pair whose older set is visited
-ends no later than the pairs found before, so it is relevant iff fewer than k of all pairs found so
-far precede it: it is one of the k best so far. Its key must therefore exceed that of the k-th best
-pair of younger sets, which bounds the search for all sets alike (docs/proofs.md, P-TOPK-REBUILD).
+Algorithm. The sets are visited from the newest to the oldest. Pairs whose older sets have the same
+time end together, and no later than the pairs found before. When all sets of this time are visited,
+a pair of them is relevant iff fewer than k of all pairs found so far precede it: it is one of the k
+best so far. Its key must exceed that of the k-th best pair of the sets visited before, which bounds
+the search for all sets alike (docs/proofs.md, P-TOPK-REBUILD).
 
 Cost. A search per set, with one bound that rises quickly; O(k) for a set with relevant pairs.
 """
@@ -49,9 +50,10 @@ from correlation.topk.join.state import (
     Shape,
     State,
 )
-from correlation.topk.join.stock import Stock
+from correlation.topk.join.stock import Stock, StockColumns
 
 Int64s = NDArray[np.int64]
+Int32s = NDArray[np.int32]
 
 
 @njit(cache=True)
@@ -72,18 +74,20 @@ def rebuild_stock_kernel(state: State, shape: Shape, keys: Keys) -> tuple[int, i
         The array that is full (DONE: none), and the room needed before the construction can begin
         again.
     """
-    rows, side_of, totals = state.sets.rows, state.sets.side, state.totals
+    rows, side_of, time_first = state.sets.rows, state.sets.side, state.sets.time_first
+    totals = state.totals
     lists, numbers, stacks = state.lists
     candidates, pairs = state.candidates, state.stock.pairs
-    # Keys of the k best pairs so far, descending.
-    best_key = state.top.key
+    # Keys of the k best pairs so far, descending, and their ends.
+    best_key, best_end = state.top.key, state.top.older
     lists[:] = 0
     stacks[:SIZES] = -1
     stacks[SIZES] = 0
     # Numbers are used again.
     rows[:, MET_BY] = -1
     state.sets.token_mark[:] = -1
-    n, best = 0, 0
+    # Size of the stock, and the part of it that is found: pairs of later times.
+    n, found_before, best = 0, 0, 0
     for number in range(totals[NEXT] - 1, totals[FIRST] - 1, -1):
         row = number & (len(rows) - 1)
         place, size = rows[row, PLACE] >> SIZE_BITS, rows[row, PLACE] & SIZE_MASK
@@ -99,16 +103,22 @@ def rebuild_stock_kernel(state: State, shape: Shape, keys: Keys) -> tuple[int, i
         for step in range(size):
             it = shape.sides * tokens[step] + side
             append_number_kernel(lists, numbers, stacks, it, number)
-        if found == 0:
-            continue
-        if n + found > len(pairs.key):
-            return STOCK, max(2 * len(pairs.key), n + found)
-        sort_candidates_kernel(candidates, found)
-        kept, best = _merge_best_kernel(best_key, best, shape.k, candidates.key, found)
-        for at in range(kept):
-            pairs.key[n], pairs.older[n] = candidates.key[at], number
-            pairs.younger[n] = -candidates.older[at]
-            n += 1
+        end = time_first[row]
+        if found > 0:
+            if n + found > len(pairs.key):
+                return STOCK, max(2 * len(pairs.key), n + found)
+            sort_candidates_kernel(candidates, found)
+            kept, best = _merge_best_kernel(
+                best_key, best_end, best, shape.k, candidates.key, end, found
+            )
+            for at in range(kept):
+                pairs.key[n], pairs.older[n] = candidates.key[at], number
+                pairs.younger[n], pairs.end[n] = -candidates.older[at], end
+                n += 1
+        if number == end:
+            if n > found_before and state.sets.time_last[row] > end:
+                n = _close_time_kernel(pairs, found_before, n, best_key[:best], best_end, end)
+            found_before = n
     _turn_lists_kernel(state.lists)
     _sort_stock_kernel(state.stock, n)
     totals[STOCK_SIZE] = n
@@ -138,7 +148,7 @@ def _find_pairs_kernel(state: State, shape: Shape, keys: Keys, number: int, bar:
     rows, order = state.sets.rows, state.work.order
     tokens, token_mark = state.sets.tokens, state.sets.token_mark
     lists, numbers, _ = state.lists
-    pair_key, pair_older, _ = state.candidates
+    pair_key, pair_older, _, _ = state.candidates
     table, key = keys
     row = number & (len(rows) - 1)
     place, size = rows[row, PLACE] >> SIZE_BITS, rows[row, PLACE] & SIZE_MASK
@@ -174,18 +184,20 @@ def _find_pairs_kernel(state: State, shape: Shape, keys: Keys, number: int, bar:
 
 @njit(cache=True)
 def _merge_best_kernel(
-    best_key: Int64s, best: int, k: int, pair_key: Int64s, found: int
+    best_key: Int64s, best_end: Int32s, best: int, k: int, pair_key: Int64s, end: int, found: int
 ) -> tuple[int, int]:
     """Merge keys in descending order into the k best; earlier keys precede equal new ones.
 
     Parameters
     ----------
-    best_key : int64[k]
-        The keys so far, descending.
+    best_key, best_end : int64[k], int32[k]
+        The keys so far, descending, and their ends.
     best, k : int
         Number of keys so far, and their maximum number.
     pair_key : int64[c]
         New keys, descending.
+    end : int
+        End of the new keys.
     found : int
         Number of new keys.
 
@@ -207,27 +219,59 @@ def _merge_best_kernel(
         if new < 0:
             break
         if old >= 0 and best_key[old] < pair_key[new]:
-            best_key[place] = best_key[old]
+            best_key[place], best_end[place] = best_key[old], best_end[old]
             old -= 1
         else:
-            best_key[place] = pair_key[new]
+            best_key[place], best_end[place] = pair_key[new], end
             new -= 1
     return kept, total
 
 
 @njit(cache=True)
+def _close_time_kernel(
+    pairs: StockColumns, begin: int, n: int, best_key: Int64s, best_end: Int32s, end: int
+) -> int:
+    """Remove the pairs of a time that others of this time precede, and sort the remaining ones.
+
+    Parameters
+    ----------
+    pairs : StockColumns
+        The pairs found so far; pairs of equal keys are in the order of pairs.
+    begin, n : int
+        Position of the first pair of the time, and number of pairs.
+    best_key, best_end, end
+        Keys of the k best pairs, descending, their ends, and the end of the pairs of this time.
+
+    Returns
+    -------
+    int
+        Number of pairs that are left.
+    """
+    kept = 0
+    for place in range(len(best_key)):
+        kept += best_end[place] == end
+    order = begin + np.argsort(-pairs.key[begin:n], kind="mergesort")[:kept]
+    pairs.key[begin : begin + kept] = pairs.key[order]
+    pairs.older[begin : begin + kept] = pairs.older[order]
+    pairs.younger[begin : begin + kept] = pairs.younger[order]
+    return begin + kept
+
+
+@njit(cache=True)
 def _sort_stock_kernel(stock: Stock, n: int) -> None:
     """Write S and E from pairs in the reverse of the order of ends."""
-    key, older, younger = stock.pairs
+    key, older, younger, end = stock.pairs
     for at in range(n):
         stock.ends.key[n - 1 - at] = key[at]
         stock.ends.older[n - 1 - at] = older[at]
         stock.ends.younger[n - 1 - at] = younger[at]
+        stock.ends.end[n - 1 - at] = end[at]
     # Pairs of equal keys are in the order of pairs already, and the sort is stable.
     order = np.argsort(-key[:n], kind="mergesort")
     key[:n] = key[:n][order]
     older[:n] = older[:n][order]
     younger[:n] = younger[:n][order]
+    end[:n] = end[:n][order]
 
 
 @njit(cache=True)

@@ -232,9 +232,13 @@ def find_candidates_kernel(
     table: Int64s,
     key: Key,
     s_key: Int64s,
-    end_older: Int32s,
+    s_older: Int32s,
+    s_end: Int32s,
+    e_end: Int32s,
     n: int,
     k: int,
+    time_first: Int32s,
+    time_last: Int32s,
     minimum_key: int,
     first: int,
     new: int,
@@ -242,6 +246,7 @@ def find_candidates_kernel(
     other_side: int,
     pair_key: Int64s,
     pair_older: Int32s,
+    pair_end: Int32s,
     done: Int64s,
 ) -> int:
     """Find the candidates of a new set.
@@ -256,15 +261,19 @@ def find_candidates_kernel(
         The new set's tokens in the order in which their lists are read.
     table, key
         Keys of small sets, and of all sets (`state.Keys`).
-    s_key, end_older, n
-        Columns and size of the minimal stock: key of S, older set of E.
-    k, minimum_key : int
-        Length of the list, and minimum key of a pair.
+    s_key, s_older, s_end, e_end, n
+        Columns and size of the minimal stock: key, older set and end of S, end of E.
+    k : int
+        Length of the list.
+    time_first, time_last
+        First and last sets of times (`state.Sets`).
+    minimum_key : int
+        Minimum key of a pair.
     first, new : int
         Numbers of the oldest valid set and of the new set.
     sides, other_side : int
         Number of streams, 1 or 2, and the stream of the other sets.
-    pair_key, pair_older : int64[c], int32[c]
+    pair_key, pair_older, pair_end : int64[c], int32[c], int32[c]
         Output: the candidates, in no order.
     done : int64[3]
         Counters, increased.
@@ -284,7 +293,9 @@ def find_candidates_kernel(
         bound = key_kernel(table, key, rest, size, rest)
         if bound < minimum_key:
             break
-        oldest, rank = find_oldest_kernel(s_key, end_older, n, k, bound, first, rank)
+        oldest, rank = find_oldest_kernel(
+            s_key, s_older, s_end, e_end, n, k, time_last, bound, first, rank
+        )
         it = sides * order[place] + other_side
         start = lists[it, START] + lists[it, FRONT]
         for at in range(start + lists[it, SIZE] - 1, start - 1, -1):
@@ -301,9 +312,11 @@ def find_candidates_kernel(
             best = key_kernel(table, key, possible, size, other)
             if best < rows[old, BAR]:
                 continue
-            # The k-th pair that ends no earlier precedes a new pair with the same key.
-            bar = k - 1 + count_ends_before_kernel(end_older, n, older)
-            needed = max(rows[old, BAR], s_key[bar] + 1 if bar < n else 0)
+            # The k-th pair that ends no earlier precedes a new pair with the same key, unless its
+            # older set is an earlier one of the same time.
+            end = time_first[old]
+            bar = k - 1 + count_ends_before_kernel(e_end, n, end)
+            needed = max(rows[old, BAR], s_key[bar] + (s_older[bar] >= older) if bar < n else 0)
             rows[old, BAR] = needed
             if best < needed:
                 continue
@@ -312,7 +325,7 @@ def find_candidates_kernel(
             overlap = count_overlap_kernel(tokens, token_mark, begin, other, new, fewest)
             reached = key_kernel(table, key, overlap, size, other) if overlap >= fewest else -1
             if reached >= needed:
-                pair_key[found], pair_older[found] = reached, older
+                pair_key[found], pair_older[found], pair_end[found] = reached, older, end
                 found += 1
     done[PRECANDIDATES] += met
     done[COUNTED] += counted
@@ -327,31 +340,34 @@ def sort_candidates_kernel(candidates: Candidates, m: int) -> None:
     Parameters
     ----------
     candidates : Candidates
-        The candidates; `key` and `older` are sorted in place, `by_end` is written.
+        The candidates; `key`, `older` and `end` are sorted in place, `by_end` is written.
     m : int
         Number of candidates.
     """
-    pair_key, pair_older, by_end = candidates
+    pair_key, pair_older, pair_end, by_end = candidates
     if m > _FEW:
         order = np.argsort(-pair_older[:m], kind="mergesort")
         order = order[np.argsort(-pair_key[:m][order], kind="mergesort")]
         pair_key[:m] = pair_key[:m][order]
         pair_older[:m] = pair_older[:m][order]
-        by_end[:m] = np.argsort(pair_older[:m], kind="mergesort")
+        pair_end[:m] = pair_end[:m][order]
+        # Pairs that end together are in the reverse of the order of pairs.
+        by_end[:m] = m - 1 - np.argsort(pair_end[:m][::-1], kind="mergesort")
         return
     for place in range(1, m):
-        key, older = pair_key[place], pair_older[place]
+        key, older, end = pair_key[place], pair_older[place], pair_end[place]
         at = place
         while at > 0 and (
             pair_key[at - 1] < key or (pair_key[at - 1] == key and pair_older[at - 1] < older)
         ):
             pair_key[at], pair_older[at] = pair_key[at - 1], pair_older[at - 1]
+            pair_end[at] = pair_end[at - 1]
             at -= 1
-        pair_key[at], pair_older[at] = key, older
+        pair_key[at], pair_older[at], pair_end[at] = key, older, end
     for place in range(m):
-        older = pair_older[place]
+        end = pair_end[place]
         at = place
-        while at > 0 and pair_older[by_end[at - 1]] > older:
+        while at > 0 and pair_end[by_end[at - 1]] >= end:
             by_end[at] = by_end[at - 1]
             at -= 1
         by_end[at] = place

@@ -112,6 +112,10 @@ class Sets(NamedTuple):
         (`search.sign_token_kernel`).
     time_us : int64[c]
         Times.
+    time_first : int32[c]
+        Number of the first set of the same time: the end of pairs whose older set is the set.
+    time_last : int32[c]
+        Of the first set of a time: number of the last set of this time.
     side : int8[c]
         Streams.
     tokens : int32[t]
@@ -122,6 +126,8 @@ class Sets(NamedTuple):
 
     rows: Int64s
     time_us: Int64s
+    time_first: Int32s
+    time_last: Int32s
     side: NDArray[np.int8]
     tokens: Int32s
     token_mark: Int32s
@@ -193,6 +199,8 @@ def make_state(k: int) -> State:
     sets = Sets(
         np.zeros((_FEW_SETS, 4), np.int64),
         np.zeros(_FEW_SETS, np.int64),
+        np.zeros(_FEW_SETS, np.int32),
+        np.zeros(_FEW_SETS, np.int32),
         np.zeros(_FEW_SETS, np.int8),
         np.zeros(_FEW_TOKENS, np.int32),
         np.zeros(0, np.int32),
@@ -211,9 +219,8 @@ def make_state(k: int) -> State:
 
 
 def _make_candidates(capacity: int) -> Candidates:
-    return Candidates(
-        np.zeros(capacity, np.int64), np.zeros(capacity, np.int32), np.zeros(capacity, np.int32)
-    )
+    others = (np.zeros(capacity, np.int32) for _ in range(3))
+    return Candidates(np.zeros(capacity, np.int64), *others)
 
 
 def _make_work(tokens: int) -> Work:
@@ -294,11 +301,14 @@ def _grow_sets(state: State, size: int) -> State:
     new = old._replace(
         rows=np.zeros((size, 4), np.int64),
         time_us=np.zeros(size, np.int64),
+        time_first=np.zeros(size, np.int32),
+        time_last=np.zeros(size, np.int32),
         side=np.zeros(size, np.int8),
     )
     numbers = np.arange(totals[FIRST], totals[NEXT])
     to, at = numbers & (size - 1), numbers & (len(old.rows) - 1)
     new.rows[to], new.time_us[to], new.side[to] = old.rows[at], old.time_us[at], old.side[at]
+    new.time_first[to], new.time_last[to] = old.time_first[at], old.time_last[at]
     return state._replace(sets=new, candidates=_make_candidates(size))
 
 

@@ -14,6 +14,8 @@ from correlation.buffers.partitioner import Partitioner
 from correlation.errors import InvalidFieldError
 from correlation.limits import GROUPS_LIMIT, SLOTS_LIMIT
 from correlation.resources.partitioning import Partitioning
+from correlation.resources.streams import Stream
+from correlation.resources.tokens import Tokens
 
 
 def _events(count: int) -> Events:
@@ -101,6 +103,33 @@ def test_group_of_an_event_is_its_place_in_kafka() -> None:
     for row in range(len(offset)):
         alone = assign_groups(partition[row : row + 1], offset[row : row + 1], 44)
         assert alone.tolist() == together[row : row + 1].tolist()
+
+
+def _own_groups(events: Events, groups: int) -> list[int]:
+    """Return the group of each event of a stream with tokens."""
+    stream = Stream(
+        "s", "s", 0, 0, partitioning=Partitioning("grid", groups), tokens=Tokens(("t",))
+    )
+    assigned = Partitioner.of_stream(stream, 3).assign(events)
+    keys = assigned.join_key.to_list()[::groups]
+    return [key[0] for key in keys]
+
+
+def test_group_of_an_event_with_tokens_is_its_id_and_time() -> None:
+    """Wherever it is sent again: state in Kafka and Spark depends on it."""
+    names = [(b"", 5), (b"a", 5), (b"a", 6), (b"b", -5), (b"b", 2**50)]
+    first = [(b"k", name, time, time, 0, at, 0) for at, (name, time) in enumerate(names)]
+    again = [(b"l", name, time, time, 1, 9 - at, 7) for at, (name, time) in enumerate(names)]
+    found = _own_groups(Events.from_rows("s", [*first, *again]), 44)
+    assert found[:5] == found[5:] == [22, 41, 22, 9, 21]
+
+
+@pytest.mark.parametrize("step", [1, 1_000_000])
+def test_groups_of_events_with_tokens_are_even(step: int) -> None:
+    rows = [(b"k", b"%d" % (at // 2), at % 2 * step, at * step, 0, at, 0) for at in range(30_000)]
+    group = _own_groups(Events.from_rows("s", rows), 5)
+    # Five times the standard deviation of a fair die.
+    assert np.abs(np.bincount(group, minlength=5) - 6_000).max() < 5 * 69
 
 
 def test_no_events_go_nowhere() -> None:

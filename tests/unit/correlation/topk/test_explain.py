@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from correlation.buffers.filtering import Where
-from correlation.explaining import GivenRecord
+from correlation.explaining import FoundList, GivenRecord
 from correlation.resources.filters import read_filter
 from correlation.topk.condition import TopKCondition
 from correlation.topk.explain import explain_pair
@@ -44,12 +44,13 @@ def explain(
     a: object,
     b: object,
     items: Sequence[Mapping[str, Any]] | None = None,
+    as_of: int = 9,
 ) -> dict[str, Any]:
     """Return the explanation of two records, with a present list if it is given."""
     given = {"a": GivenRecord(a, form="event"), "b": GivenRecord(b, form="event")}
     if items is None:
         return explain_pair(condition, STREAMS, given)
-    return explain_pair(condition, STREAMS, given, lambda _: items)
+    return explain_pair(condition, STREAMS, given, lambda _: FoundList(as_of, items))
 
 
 @pytest.mark.parametrize(
@@ -119,47 +120,121 @@ def test_the_minimum_belongs_to_the_pairs() -> None:
     assert (found["verdict"], found["distance"], "similarity" in found) == ("satisfied", 2, False)
 
 
-def item(rank: int, older: str, younger: str, value: float) -> dict[str, Any]:
-    """Return an item of a list of sets at the times 0 and 5."""
+def item(rank: int, older: str, younger: str, overlap: int, start: int = 0) -> dict[str, Any]:
+    """Return an item of a list of sets of 4 tokens, 5 µs apart."""
     return {
         "rank": rank,
-        "similarity": value,
-        "older": {"stream": "left", "id": older, "time": 0},
-        "newer": {"stream": "left", "id": younger, "time": 5},
+        "similarity": overlap / (8 - overlap),
+        "overlap": overlap,
+        "sizes": [4, 4],
+        "older": {"stream": "left", "id": older, "time": start},
+        "newer": {"stream": "left", "id": younger, "time": start + 5},
     }
 
 
-UNTIL = "1970-01-01T00:00:00.000010Z"
+MISSING = (
+    "the pair is missing in the list as of 1970-01-01T00:00:00.00000{}Z: a set came later, or "
+    "before the condition began, or another record with its id and time was used"
+)
+UNTIL = "1970-01-01T00:00:00.000011Z"
+FULL = [item(1, "v", "w", 4), item(2, "u", "v", 3)]
 
 
 @pytest.mark.parametrize(
-    ("items", "rank", "explanation"),
+    ("items", "as_of", "rank", "explanation"),
     [
-        ([item(1, "x", "y", 0.5)], 1, "the pair has rank 1 of 2"),
-        ([item(1, "x", "z", 1.0), item(2, "x", "y", 0.5)], 2, "the pair has rank 2 of 2"),
+        ([item(1, "x", "y", 1, 1)], 9, 1, "the pair has rank 1 of 2"),
+        ([item(1, "v", "w", 4), item(2, "x", "y", 1, 1)], 9, 2, "the pair has rank 2 of 2"),
         (
-            [item(1, "x", "z", 1.0)],
+            [item(1, "v", "w", 4)],
+            12,
             None,
-            "the list has 1 of 2 pairs: a set has not taken effect yet, or the pair ended at "
-            + UNTIL,
+            f"the pair ended at {UNTIL}, and the list is as of 1970-01-01T00:00:00.000012Z",
         ),
         (
-            [item(1, "x", "z", 1.0), item(2, "y", "x", 0.75)],
+            [item(1, "v", "w", 4)],
+            5,
             None,
-            "the list is full, and its last pair has the similarity 0.75; the pair can enter until "
-            + UNTIL,
+            (
+                "the younger set has not taken effect: its time is 1970-01-01T00:00:00.000006Z, "
+                "and the list is as of 1970-01-01T00:00:00.000005Z"
+            ),
+        ),
+        (
+            [item(1, "v", "w", 4)],
+            6,
+            None,
+            MISSING.format(6),
+        ),
+        # Both pairs of the list end before. Whether the set has taken effect does not matter.
+        *(
+            (
+                FULL,
+                as_of,
+                None,
+                (
+                    "the list is full of better pairs; an overlap of 3 (similarity 0.6) is needed, "
+                    "it is 2; the pair can enter after 1970-01-01T00:00:00.000010Z, when listed "
+                    f"pairs end, and until {UNTIL}"
+                ),
+            )
+            for as_of in (3, 9)
+        ),
+        # They end together with it, or later.
+        (
+            [item(1, "v", "w", 4, 1), item(2, "u", "v", 3, 2)],
+            9,
+            None,
+            (
+                "the pair can never enter the list: its pairs are better and end no earlier; an "
+                "overlap of 4 (similarity 1) is needed, it is 2"
+            ),
+        ),
+        (
+            [item(1, "v", "w", 4, 1), item(2, "u", "v", 4, 2)],
+            9,
+            None,
+            (
+                "the pair can never enter the list: its pairs are better and end no earlier; no "
+                "overlap of 4 and 4 tokens precedes the last of them"
+            ),
+        ),
+        # The last pair is equally similar and ends earlier: the pair would precede it.
+        (
+            [item(1, "v", "w", 4), item(2, "u", "v", 2)],
+            9,
+            None,
+            MISSING.format(9),
         ),
     ],
 )
-def test_the_present_list_has_the_rank(
-    items: list[dict[str, Any]], rank: int | None, explanation: str
+def test_the_present_list_has_the_rank_or_a_reason(
+    items: list[dict[str, Any]], as_of: int, rank: int | None, explanation: str
 ) -> None:
     # The order of the records does not matter.
     for a, b in ((0, 1), (1, 0)):
-        given = (event("x", 0, "ab"), event("y", 5, "ab"))
-        found = explain(SELF, given[a], given[b], items)
+        given = (event("x", 1, "abcd"), event("y", 6, "cdef"))
+        found = explain(SELF, given[a], given[b], items, as_of)
         assert (found["rank"], found["explanation"]) == (rank, explanation)
         assert found["failed_step"] == (None if rank else "rank")
+
+
+def test_an_empty_list_has_no_reason_of_its_own() -> None:
+    given = {role: GivenRecord(event(role, 1, "ab"), form="event") for role in ("a", "b")}
+    found = explain_pair(SELF, STREAMS, given, lambda _: None)
+    assert (found["failed_step"], found["rank"]) == ("rank", None)
+    assert found["explanation"] == (
+        "the list has 0 of 2 pairs: a set has not taken effect yet, or the pair ended at " + UNTIL
+    )
+
+
+def test_the_rank_in_a_list_that_cannot_be_read_is_not_known() -> None:
+    given = {role: GivenRecord(event(role, 1, "ab"), form="event") for role in ("a", "b")}
+    found = explain_pair(SELF, STREAMS, given, lambda _: FoundList(9, None))
+    assert (found["failed_step"], found["rank"]) == (None, None)
+    assert found["notes"] == [
+        "the list is too large or cannot be read, so the rank of the pair is not known"
+    ]
 
 
 def test_records_that_are_not_events_fail_the_contract() -> None:
@@ -170,7 +245,7 @@ def test_records_that_are_not_events_fail_the_contract() -> None:
 
 def test_the_rank_of_sets_without_ids_is_not_known() -> None:
     nameless = {"key": "k", "time": 5, "tokens": ["a"]}
-    found = explain(SELF, event("x", 0, "ab"), nameless, [item(1, "x", "y", 0.5)])
+    found = explain(SELF, event("x", 0, "ab"), nameless, [item(1, "x", "y", 1)])
     assert (found["failed_step"], found["rank"]) == (None, None)
     assert [it["step"] for it in found["steps"]][-1] == "window"
     assert found["notes"] == ["B has no id, so the rank of the pair is not known"]

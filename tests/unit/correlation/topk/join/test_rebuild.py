@@ -16,15 +16,16 @@ pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarn
 def test_p_topk_rebuild_merges_the_best_keys(seed: int) -> None:
     rng = np.random.default_rng(seed)
     k = int(rng.integers(1, 9))
-    best: list[int] = []
-    column = np.zeros(k, np.int64)
-    for _ in range(12):
+    best: list[tuple[int, int]] = []
+    keys, ends = np.zeros(k, np.int64), np.zeros(k, np.int32)
+    for end in range(12, 0, -1):
         new = sorted(rng.integers(0, 10, int(rng.integers(1, 12))).tolist(), reverse=True)
-        kept, size = _merge_best_kernel(column, len(best), k, np.array(new), len(new))
-        merged = sorted([(-key, 0) for key in best] + [(-key, 1) for key in new])[:k]
-        best = [-key for key, _ in merged]
-        assert (kept, size) == (sum(is_new for _, is_new in merged), len(best))
-        assert column[:size].tolist() == best
+        kept, size = _merge_best_kernel(keys, ends, len(best), k, np.array(new), end, len(new))
+        # Of equal keys, those that end later were found earlier.
+        best = sorted([*best, *((-key, -end) for key in new)])[:k]
+        assert (kept, size) == (sum(it == -end for _, it in best), len(best))
+        assert keys[:size].tolist() == [-key for key, _ in best]
+        assert ends[:size].tolist() == [-it for _, it in best]
 
 
 def test_rebuild_replaces_sets_and_numbers_continue() -> None:

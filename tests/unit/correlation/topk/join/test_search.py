@@ -52,11 +52,16 @@ def test_candidates_are_sorted_in_both_orders(count: int) -> None:
     rng = np.random.default_rng(count)
     older = rng.permutation(300)[:count].astype(np.int32)
     keys = rng.integers(0, 5, count)
-    candidates = Candidates(keys.copy(), older.copy(), np.zeros(count, np.int32))
+    # Seven sets have the same time.
+    end = older // 7 * 7
+    candidates = Candidates(keys.copy(), older.copy(), end.copy(), np.zeros(count, np.int32))
     sort_candidates_kernel(candidates, count)
-    pairs = sorted(zip(keys.tolist(), older.tolist(), strict=True), reverse=True)
-    assert list(zip(candidates.key.tolist(), candidates.older.tolist(), strict=True)) == pairs
-    assert candidates.older[candidates.by_end].tolist() == sorted(older.tolist())
+    pairs = sorted(zip(keys.tolist(), older.tolist(), end.tolist(), strict=True), reverse=True)
+    columns = candidates.key, candidates.older, candidates.end
+    assert list(zip(*(it.tolist() for it in columns), strict=True)) == pairs
+    assert [pairs[it] for it in candidates.by_end.tolist()] == sorted(
+        pairs, key=lambda it: (it[2], it[0], it[1])
+    )
 
 
 @pytest.mark.parametrize("value", [0, 1, -1, 2**62, -(2**63), 0x0F0F, 123456789123456789])

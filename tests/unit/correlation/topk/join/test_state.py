@@ -29,7 +29,9 @@ def filled() -> State:
     for part in (*state.stock, state.log.pairs, state.top):
         for column in part:
             column[:] = np.arange(len(column)) + 5
-    for array in (*state.log[:2], state.lists.numbers, state.sets.time_us, state.sets.tokens):
+    sets = state.sets
+    times = (sets.time_us, sets.time_first, sets.time_last)
+    for array in (*state.log[:2], state.lists.numbers, *times, sets.tokens):
         array[:] = np.arange(len(array)) + 7
     state.sets.rows[:, PLACE] = np.arange(len(state.sets.rows)) + 9
     return state
@@ -41,10 +43,11 @@ def test_sets_keep_their_numbers(room: int, size: int) -> None:
     state.totals[FIRST], state.totals[NEXT] = 21, 37
     grown = grow(state, SETS, room)
     assert len(grown.sets.rows) == len(grown.sets.side) == size
-    assert [len(it) for it in grown.candidates] == [size, size, size]
+    assert [len(it) for it in grown.candidates] == [size] * 4
     for number in range(21, 37):
         assert grown.sets.rows[number % size, PLACE] == number % 16 + 9
-        assert grown.sets.time_us[number % size] == number % 16 + 7
+        for times in (grown.sets.time_us, grown.sets.time_first, grown.sets.time_last):
+            assert times[number % size] == number % 16 + 7
 
 
 @pytest.mark.parametrize(("end", "held"), [(100, 100), (128, 128), (1000, 128)])
@@ -63,7 +66,7 @@ def test_columns_keep_their_values() -> None:
     assert (len(numbers), numbers[511], numbers[512]) == (1024, 518, 0)
     stock = grow(state, STOCK, 65).stock
     for pairs in (stock.pairs, stock.ends):
-        assert [it[:64].tolist() for it in pairs] == [list(range(5, 69))] * 3
+        assert [it[:64].tolist() for it in pairs] == [list(range(5, 69))] * 4
     assert {len(column) for pairs in stock for column in pairs} == {128}
     log = grow(state, LOG, 300).log
     assert [len(it) for it in (*log[:4], *log.pairs)] == [512] * 7
