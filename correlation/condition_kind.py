@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Protocol
 
 from correlation.buffers.buffer import StreamBuffer
+from correlation.errors import TextPlace
 from correlation.explaining import GivenRecord
 from correlation.lists import Lists
 from correlation.operators import Condition, Operator, Result, Share
@@ -85,10 +86,24 @@ Values = Mapping[str, Any]
 
 
 class NamedStream(NamedTuple):
-    """Name of a stream in a document, and the field that contains it."""
+    """Name of a stream in a document, and the field that contains it.
+
+    Attributes
+    ----------
+    field : str
+        The field.
+    stream : str
+        Name of the stream.
+    owner : str
+        Part of the field that has the name, for error messages; empty: the field itself.
+    place : TextPlace or None
+        Place in the text of the field.
+    """
 
     field: str
     stream: str
+    owner: str = ""
+    place: TextPlace | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -302,7 +302,8 @@ def test_query_that_its_streams_do_not_support_is_refused(
 def test_every_unbounded_input_is_named(client: httpx.Client) -> None:
     text = "DETECT A ON event s: Smoke not event r: Report not event v: Visit END"
     found = problems(client.put("/v1/conditions/bad", json=query(text)))
-    assert {it["problem"].split()[1] for it in found} == {"r", "v"}
+    assert [it["place"]["column"] for it in found] == [38, 58]
+    assert ["event r of" in found[0]["problem"], "event v of" in found[1]["problem"]] == [True] * 2
     assert {it["field"] for it in found} == {"query"}
 
 
