@@ -231,6 +231,10 @@ def _no_chance(_condition: object, _streams: Mapping[str, Stream]) -> None:
     """Return None: chance alarms cannot be computed."""
 
 
+def _no_warnings(_condition: object, _streams: Mapping[str, Stream]) -> Sequence[str]:
+    return ()
+
+
 _NO_METRICS: Mapping[str, str] = MappingProxyType({})
 _NO_GAUGES: Mapping[str, Gauge] = MappingProxyType({})
 
@@ -326,6 +330,8 @@ class ConditionKind:
         see correlation.sampling. `load` has the rates of the samples where no others are known.
         The list `warnings`, if present, has sentences with remedies. Default: no estimates; the
         rates are then used by `derive` alone.
+    warn : callable
+        `(condition, streams) -> sentences`: likely mistakes of an accepted document, with remedies.
     records : tuple of RecordType
         Types of its output records; kinds may share equal types. Empty: the documentation
         describes them as any JSON objects.
@@ -369,6 +375,7 @@ class ConditionKind:
     measure: Callable[
         [Any, Mapping[str, Stream], Mapping[str, StreamSample], Load], dict[str, Any]
     ] = _no_measures
+    warn: Callable[[Any, Mapping[str, Stream]], Sequence[str]] = _no_warnings
     records: tuple[RecordType, ...] = ()
 
     def streams_named(self, values: Values) -> list[NamedStream]:

@@ -194,13 +194,15 @@ def show_validation(name: str, answer: Mapping[str, Any], console: Console) -> N
             console.print(excerpt, markup=False, soft_wrap=True)
         return
     sample = dict(answer["sample"] or {})
-    warnings = [f"warning: {it}" for it in sample.pop("warnings", ())]
+    derived = dict(answer["derived"])
+    found = [*derived.pop("warnings", ()), *sample.pop("warnings", ())]
+    warnings = [f"warning: {it}" for it in found]
     if sample:
         sample["streams"] = {
             stream: {field: _shown(field, it) for field, it in facts.items()}
             for stream, facts in sample["streams"].items()
         }
-    show_plan(name, {"sentences": ["valid", *warnings], **answer["derived"], **sample}, console)
+    show_plan(name, {"sentences": ["valid", *warnings], **derived, **sample}, console)
 
 
 def _shown(field: str, value: object) -> object:

@@ -20,6 +20,7 @@ from correlation.event_query.query import (
 )
 from correlation.event_query.relevance.analysis import Relevance
 from correlation.event_query.relevance.cached import RELEVANCES
+from correlation.event_query.relevance.closure import StreamTimes
 from correlation.event_query.relevance.joint import joint_relations
 from correlation.resources.attributes import AttributeType
 from correlation.resources.streams import Stream
@@ -32,6 +33,16 @@ _COMPARABLE: tuple[tuple[type | tuple[type, ...], frozenset[AttributeType], str]
 )
 
 
+def times_of(
+    condition: EventQueryCondition, streams: Mapping[str, Stream]
+) -> dict[str, StreamTimes]:
+    """Return the lengths of the events of each type."""
+    return {
+        event.type: stream_times(streams[condition.stream_of[event.alias]])
+        for event in condition.query.events
+    }
+
+
 def relevance_of(condition: EventQueryCondition, streams: Mapping[str, Stream]) -> Relevance:
     """Return the relevance analysis of a condition on its streams.
 
@@ -40,12 +51,8 @@ def relevance_of(condition: EventQueryCondition, streams: Mapping[str, Stream]) 
     InvalidFieldError
         The query is not bounded, or too large; the error has the place of the event or formula.
     """
-    times = {
-        event.type: stream_times(streams[condition.stream_of[event.alias]])
-        for event in condition.query.events
-    }
     try:
-        return RELEVANCES.analyse(condition.query, times)
+        return RELEVANCES.analyse(condition.query, times_of(condition, streams))
     except InvalidFieldError as error:
         errors = FieldErrors()
         for it in error.problems:
