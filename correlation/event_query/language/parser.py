@@ -20,6 +20,7 @@ from correlation.event_query.language.errors import END_OF_TEXT, QueryError, all
 from correlation.event_query.language.grammar import GRAMMAR, KEYWORDS, readable
 from correlation.event_query.language.limits import MAX_CHARACTERS, MAX_PROBLEMS
 from correlation.event_query.language.places import Places
+from correlation.event_query.language.result_times import without_result_times
 from correlation.event_query.language.writer import write_query
 from correlation.event_query.query import TRUE, Query, SourceText
 
@@ -51,7 +52,11 @@ def parse_query(text: str) -> Query:
     except UnexpectedInput as error:
         raise _unexpected(text, error) from None
     builder = QueryBuilder(text)
-    query = builder.build(tree)
+    written = builder.build(tree)
+    query = without_result_times(written)
+    if written.where != TRUE:
+        builder.places.put(query.where, builder.places.of(written.where))
+    builder.places.put(query, builder.places.of(written))
     problems = [
         (builder.places.of(it.part), it.problem, it.remedy)
         for it in islice(find_problems(query), MAX_PROBLEMS)
