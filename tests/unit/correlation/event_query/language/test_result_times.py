@@ -21,7 +21,7 @@ TWO = "DETECT Alarm ON event s: Smoke event t: Smoke"
         (TWO, "Alarm.rt.end = max(s.rt.end, t.rt.end)"),
         (
             TWO,
-            "min(t.rt.begin, s.rt.begin) = Alarm.rt.begin and Alarm.rt.end = max(t.rt.end, s.rt.end)",
+            "min(t.rt.begin, s.rt.begin) = Alarm.rt.begin, Alarm.rt.end = max(t.rt.end, s.rt.end)",
         ),
     ],
 )
