@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from correlation.buffers.buffer import StreamBuffer
+from correlation.errors import TextPlace
 from correlation.explaining import GivenRecord, SearchEffect, Step
 from correlation.lists import Lists
 from correlation.operators import Condition, Operator, Result, Share
@@ -87,10 +88,24 @@ Values = Mapping[str, Any]
 
 
 class NamedStream(NamedTuple):
-    """Name of a stream in a document, and the field that contains it."""
+    """Name of a stream in a document, and the field that contains it.
+
+    Attributes
+    ----------
+    field : str
+        The field.
+    stream : str
+        Name of the stream.
+    owner : str
+        Part of the field that has the name, for error messages; empty: the field itself.
+    place : TextPlace or None
+        Place in the text of the field.
+    """
 
     field: str
     stream: str
+    owner: str = ""
+    place: TextPlace | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +180,10 @@ def _as_registered(document: Values) -> Values:
 
 def _no_chance(_condition: object, _streams: Mapping[str, Stream]) -> None:
     """Return None: chance alarms cannot be computed."""
+
+
+def _no_warnings(_condition: object, _streams: Mapping[str, Stream]) -> Sequence[str]:
+    return ()
 
 
 _CHANGES_VERDICT = SearchEffect("change", "the verdict")
@@ -271,6 +290,8 @@ class ConditionKind:
         see correlation.sampling. `load` has the rates of the samples where no others are known.
         The list `warnings`, if present, has sentences with remedies. Default: no estimates; the
         rates are then used by `derive` alone.
+    warn : callable
+        `(condition, streams) -> sentences`: likely mistakes of an accepted document, with remedies.
     records : tuple of RecordType
         Types of its output records; kinds may share equal types. Empty: the documentation
         describes them as any JSON objects.
@@ -323,6 +344,7 @@ class ConditionKind:
     measure: Callable[
         [Any, Mapping[str, Stream], Mapping[str, StreamSample], Load], dict[str, Any]
     ] = _no_measures
+    warn: Callable[[Any, Mapping[str, Stream]], Sequence[str]] = _no_warnings
     records: tuple[RecordType, ...] = ()
     replay_document: Callable[[Values], Values] = _as_registered
     replay_summary: ReplaySummary | None = None

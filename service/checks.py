@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from correlation.condition_kind import NamedStream
 from correlation.kinds import KINDS, condition_from_document
 from correlation.limits import LENGTH_LIMIT_US
 from correlation.resources.records import (
@@ -29,12 +30,12 @@ from service.errors import (
     DocumentErrors,
     FieldProblem,
     InvalidDocumentError,
+    Place,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
 
-    from correlation.condition_kind import NamedStream
     from correlation.operators import Condition
     from correlation.resources.streams import Stream
 
@@ -293,9 +294,8 @@ def checked_stream(
     names = document.get("templates", [])
     errors = DocumentErrors()
     with errors:
-        _refuse_unknown(
-            "template", templates, [(f"templates[{it}]", n) for it, n in enumerate(names)], remedy
-        )
+        named = [NamedStream(f"templates[{it}]", found) for it, found in enumerate(names)]
+        _refuse_unknown("template", templates, named, remedy)
     entries = [template_entry(templates[it].to_template()) for it in names if it in templates]
     with errors:
         stream = stream_from_document(name, document | {"templates": entries})
@@ -360,18 +360,20 @@ def _streams_named(document: Mapping[str, Any]) -> list[NamedStream]:
 def _refuse_unknown(
     kind: ResourceKind,
     known: Collection[str],
-    named: Iterable[tuple[str, str]],
+    named: Iterable[NamedStream],
     remedy: str | None,
 ) -> None:
-    """Check that each name, given with its field, is a registered resource."""
+    """Check that each name is a registered resource."""
     problems = tuple(
         FieldProblem(
-            field,
-            f"{kind} {name!r} does not exist",
-            _meant(name, known) + (remedy or f"register it first: PUT /v1/{kind}s/{name}"),
+            it.field,
+            f"{it.owner}{': ' if it.owner else ''}{kind} {it.stream!r} does not exist",
+            _meant(it.stream, known)
+            + (remedy or f"register it first: PUT /v1/{kind}s/{it.stream}"),
+            None if it.place is None else Place(*it.place),
         )
-        for field, name in named
-        if name not in known
+        for it in named
+        if it.stream not in known
     )
     if problems:
         raise InvalidDocumentError.of_all(problems)

@@ -170,6 +170,16 @@ class ControlPlane:
         condition = to_condition(self.find("condition", name).resource)
         return KINDS[condition.kind].plan(condition, self._streams_of(condition))
 
+    def warnings(self, condition: Condition) -> list[str]:
+        """Return likely mistakes of an accepted condition, as sentences with remedies.
+
+        Empty if a stream was deleted since.
+        """
+        streams = self.registry.streams()
+        if not streams.keys() >= set(condition.streams):
+            return []
+        return list(KINDS[condition.kind].warn(condition, streams))
+
     def picture(self, name: str) -> str | None:
         """Return the plan of a condition as SVG; None: its kind draws no picture.
 

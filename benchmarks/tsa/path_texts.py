@@ -3,7 +3,7 @@
 SHARING = """\
 **Here.** Kafka to Spark to Kafka, as fast as Kafka accepts the events: 33 smokes/s of stream time
 in 10,000 areas, and the queries of the table before. The CPU time is that of the job with its JVM
-and Python workers. Aim: 100 queries cost at most 5 times one.
+and Python workers. Aim: 100 queries cost at most 5 times one, which is met.
 """
 
 AGAINST = """\
@@ -13,7 +13,7 @@ filter keeps the smokes without a report. Within five minutes an area has one sm
 (330/s). The session is that of the job, but with a compiled plan. Its JVM compiles with the first
 of Java's two compilers only; *both compilers* is the default of Java. All alarms up to five minutes
 before the end are checked. CPU time excludes broker and producer. The last column is CPU time
-divided by that of Coincide. Aim: 10.
+divided by that of Coincide. Aim: 10, which is missed: the ratios are 3.1 to 8.3.
 """
 
 ANSWERS = """\

@@ -9,7 +9,7 @@ from rich.markup import escape
 
 from cli.client.lines import printable
 from cli.client.near_names import hint_names
-from cli.client.rest import describe_problems
+from cli.client.problems import describe_problems
 from cli.errors import RefusedError
 
 if TYPE_CHECKING:

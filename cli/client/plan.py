@@ -116,7 +116,10 @@ def _title(field: str) -> str:
 
 
 def _shown(field: str, value: object) -> str:
-    """Return a value in words: durations with units, lists one item per line."""
+    """Return a value in words: durations with units, lists one item per line.
+
+    A list of lists has alternatives, one per line; the items of an alternative hold together.
+    """
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -124,7 +127,16 @@ def _shown(field: str, value: object) -> str:
     if field.endswith(_DURATION) and isinstance(value, int):
         return describe_duration(value)
     if isinstance(value, list):
-        return "\n".join(_shown(field, it) for it in value)
+        nested = any(isinstance(it, list) for it in value)
+        lines = (_shown_together(field, it) for it in value)
+        return ("\nor " if nested else "\n").join(lines)
     if isinstance(value, Mapping):
         return json.dumps(value, ensure_ascii=False)
     return printable(str(value), kept="\n")
+
+
+def _shown_together(field: str, item: object) -> str:
+    """Return an item of a list in words, or the items of an alternative in one line."""
+    if isinstance(item, list):
+        return " and ".join(_shown(field, it) for it in item) or "-"
+    return _shown(field, item)

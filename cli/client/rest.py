@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import httpx
 
 from cli.client.exact_json import write_json
+from cli.client.problems import describe_problems
 from cli.errors import RefusedError, ServiceError, UsageError
 from cli.settings import shown_url
 
@@ -245,18 +246,3 @@ def _problems_in(problem: Document) -> list[Document]:
 def _describe_problem(problem: Document, found: list[Document]) -> str:
     """Return a problem body as one sentence."""
     return describe_problems(found) or str(problem.get("detail") or problem.get("title") or "")
-
-
-def describe_problems(problems: list[Document]) -> str:
-    """Return problems of fields as one sentence, followed by the lines of texts they refer to."""
-    fields = [
-        f"{it.get('field') or 'document'}: {it.get('problem')}: {it.get('remedy')}"
-        for it in problems
-    ]
-    return "\n".join(["; ".join(fields), *_excerpts(problems)])
-
-
-def _excerpts(problems: list[Document]) -> list[str]:
-    """Return the lines of texts that problems refer to, each with a caret below the place."""
-    places = [it["place"] for it in problems if isinstance(it.get("place"), dict)]
-    return [str(place.get("excerpt")) for place in places]

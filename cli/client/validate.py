@@ -15,6 +15,7 @@ from rich.markup import escape
 
 from cli.client.lines import printable
 from cli.client.plan import show_plan
+from cli.client.problems import excerpts_of
 from cli.errors import UsageError
 from correlation.resources.times import describe_moment
 
@@ -189,15 +190,19 @@ def show_validation(name: str, answer: Mapping[str, Any], console: Console) -> N
         for it in answer["errors"]:
             sentence = f"{it['field'] or 'document'}: {it['problem']}; {it['remedy']}"
             console.print(printable(sentence), markup=False, soft_wrap=True)
+        for excerpt in excerpts_of(answer["errors"]):
+            console.print(excerpt, markup=False, soft_wrap=True)
         return
     sample = dict(answer["sample"] or {})
-    warnings = [f"warning: {it}" for it in sample.pop("warnings", ())]
+    derived = dict(answer["derived"])
+    found = [*derived.pop("warnings", ()), *sample.pop("warnings", ())]
+    warnings = [f"warning: {it}" for it in found]
     if sample:
         sample["streams"] = {
             stream: {field: _shown(field, it) for field, it in facts.items()}
             for stream, facts in sample["streams"].items()
         }
-    show_plan(name, {"sentences": ["valid", *warnings], **answer["derived"], **sample}, console)
+    show_plan(name, {"sentences": ["valid", *warnings], **derived, **sample}, console)
 
 
 def _shown(field: str, value: object) -> object:

@@ -13,7 +13,7 @@ from cli.client.lines import counted, printable
 from cli.replay.options import EventFile
 from cli.replay.results import Labels, Totals
 from cli.replay.thresholds import name_at
-from correlation.kinds import KINDS
+from correlation.kinds import KINDS, to_condition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -86,7 +86,9 @@ def summarise(
             }
         else:
             found |= _results_report(totals, resource.name, kind)
-        report["conditions"][resource.name] = found
+        condition = to_condition(resource)
+        warnings = list(kind.warn(condition, setup.streams))
+        report["conditions"][resource.name] = found | ({"warnings": warnings} if warnings else {})
     return report
 
 
@@ -193,6 +195,8 @@ def _show_conditions(conditions: Mapping[str, Document], console: Console) -> No
         counts = [f"{it} {count:,}" for it, count in found.get("metrics", {}).items()]
         if counts:
             console.print(escape(f"{name}: {', '.join(counts)}"))
+        for sentence in found.get("warnings", ()):
+            console.print(f"[yellow]warning:[/] {escape(printable(f'{name}: {sentence}'))}")
 
 
 def _row_of(name: str, found: Document) -> dict[str, str]:

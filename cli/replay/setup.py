@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from cli.client.exact_json import write_json
 from cli.client.near_names import did_you_mean
+from cli.client.problems import describe_problems
 from cli.client.resources import read_resources
 from cli.errors import UsageError
 from correlation.engine.program import Control
@@ -220,7 +221,7 @@ def _problems(error: InvalidFieldError, resource: ResourceFile) -> list[FieldPro
 def _refusal(
     resource: ResourceFile, problems: Iterable[FieldProblem], detail: str = ""
 ) -> UsageError:
-    text = "; ".join(f"{it.field or 'document'} {it.problem}: {it.remedy}" for it in problems)
+    text = describe_problems([asdict(it) for it in problems])
     return UsageError(f"{resource.place}, {resource.kind} {resource.name}: {text or detail}")
 
 

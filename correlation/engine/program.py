@@ -1,10 +1,13 @@
 """Program: evaluation of a slot's conditions over shared buffers.
 
-All operators follow one scheme, implemented here: the progress of the inputs determines the
-progress of the results, this determines the keep values, and these determine which events the
-shared buffers drop. A block is evaluated in a fixed order: conditions by config offset, then events
-by stream, partition and offset, then progress. So the division of records into blocks affects when
-a result appears, but not which results appear.
+All operators follow one scheme: the progress of the inputs determines the progress of the results,
+this determines the keep values, and these determine which events the shared buffers drop. Progress
+of the inputs, the minimum of the keep values over all operators, and the drop are implemented here
+and in the modules of this package. The functions from progress to keep values are those of the
+kinds: windows and reaches in `timing`, the validity of sets in `topk`, and the relevance analysis
+in `event_query.relevance`. A block is evaluated in a fixed order: conditions by config offset, then
+events by stream, partition and offset, then progress. So the division of records into blocks
+affects when a result appears, but not which results appear.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ and an unchanged document is recognised by comparing strings.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -16,6 +17,7 @@ from correlation.errors import FieldErrors, InvalidFieldError
 from correlation.event_query.condition import EventQueryCondition
 from correlation.event_query.language.document_reader import query_from_document
 from correlation.event_query.language.documents import query_to_document
+from correlation.event_query.language.errors import error_at
 from correlation.event_query.language.parser import parse_query
 from correlation.event_query.language.streams import stream_of, streams_of
 from correlation.event_query.query import Query
@@ -97,12 +99,18 @@ def named_streams(values: Mapping[str, Any]) -> Iterator[NamedStream]:
         query = read_query(values.get("query"))
     except InvalidFieldError:
         return
-    for event_type in dict.fromkeys(event.type for event in query.events):
-        field = f"types.{event_type}" if event_type in types else "query"
-        try:
-            yield NamedStream(field, stream_of(event_type, types))
-        except InvalidFieldError:
+    seen: set[str] = set()
+    for number, event in enumerate(query.events):
+        if event.type in seen:
             continue
+        seen.add(event.type)
+        with suppress(InvalidFieldError):
+            stream = stream_of(event.type, types)
+            if event.type in types:
+                yield NamedStream(f"types.{event.type}", stream)
+            else:
+                at = error_at(query, f"events[{number}]", f"event {event.alias}", "")
+                yield NamedStream(at.field, stream, at.problem, at.place)
 
 
 @lru_cache(maxsize=_CACHED)

@@ -10,6 +10,7 @@ from decimal import Decimal
 from correlation.errors import FieldErrors, InvalidFieldError
 from correlation.event_query.condition import EventQueryCondition
 from correlation.event_query.evaluation.operator import stream_times
+from correlation.event_query.language.errors import error_at
 from correlation.event_query.query import (
     AttributePattern,
     Comparison,
@@ -19,11 +20,11 @@ from correlation.event_query.query import (
 )
 from correlation.event_query.relevance.analysis import Relevance
 from correlation.event_query.relevance.cached import RELEVANCES
+from correlation.event_query.relevance.closure import StreamTimes
 from correlation.event_query.relevance.joint import joint_relations
 from correlation.resources.attributes import AttributeType
 from correlation.resources.streams import Stream
 
-_FIELD = "query"
 # Types of attributes that a constant can be compared with.
 _COMPARABLE: tuple[tuple[type | tuple[type, ...], frozenset[AttributeType], str], ...] = (
     (bool, frozenset({"boolean"}), "true or false"),
@@ -32,24 +33,31 @@ _COMPARABLE: tuple[tuple[type | tuple[type, ...], frozenset[AttributeType], str]
 )
 
 
+def times_of(
+    condition: EventQueryCondition, streams: Mapping[str, Stream]
+) -> dict[str, StreamTimes]:
+    """Return the lengths of the events of each type."""
+    return {
+        event.type: stream_times(streams[condition.stream_of[event.alias]])
+        for event in condition.query.events
+    }
+
+
 def relevance_of(condition: EventQueryCondition, streams: Mapping[str, Stream]) -> Relevance:
     """Return the relevance analysis of a condition on its streams.
 
     Raises
     ------
     InvalidFieldError
-        The query is not bounded, or too large; the field is `query`.
+        The query is not bounded, or too large; the error has the place of the event or formula.
     """
-    times = {
-        event.type: stream_times(streams[condition.stream_of[event.alias]])
-        for event in condition.query.events
-    }
     try:
-        return RELEVANCES.analyse(condition.query, times)
+        return RELEVANCES.analyse(condition.query, times_of(condition, streams))
     except InvalidFieldError as error:
         errors = FieldErrors()
         for it in error.problems:
-            errors.refuse(_FIELD, it.problem, it.remedy, when=True)
+            with errors:
+                raise error_at(condition.query, it.field, it.problem, it.remedy) from None
         errors.raise_all()
         raise
 
@@ -122,19 +130,21 @@ def _as_declared(stream: Stream, held: Stream) -> Stream:
 
 
 def _check_partitioning(condition: EventQueryCondition, streams: Mapping[str, Stream]) -> None:
-    first = condition.streams[0]
-    for name in condition.streams:
+    query, first = condition.query, condition.streams[0]
+    for place, name in enumerate(condition.stream_of.values()):
         partitioning = streams[name].partitioning
         if partitioning != streams[first].partitioning:
-            raise InvalidFieldError(
-                _FIELD,
+            raise error_at(
+                query,
+                f"events[{place}]",
                 f"stream {name} is partitioned by {partitioning}, but {first} by "
                 f"{streams[first].partitioning}: their events do not meet",
                 "register the streams with the same partitioning",
             )
     if streams[first].partitioning.groups > 1:
-        raise InvalidFieldError(
-            _FIELD,
+        raise error_at(
+            query,
+            "events[0]",
             f"the streams are partitioned by {streams[first].partitioning}: only two events at a "
             "time meet in a cell, and a cell cannot tell that an event is absent from all others",
             "register the streams with a key, or with a grid of 1 group",
@@ -147,28 +157,32 @@ def _attribute_errors(
     """Yield the attributes that are not declared, and values of other types than declared."""
     # Event, attribute and type at the first mention of each variable.
     bound: dict[str, tuple[str, AttributeType]] = {}
-    for event in condition.query.events:
+    query = condition.query
+    for number, event in enumerate(query.events):
         stream = streams[condition.stream_of[event.alias]]
         types = {it.name: it.type for it in stream.attributes}
-        for attribute in event.attributes:
+        for place, attribute in enumerate(event.attributes):
+            path = f"events[{number}].attributes[{place}]"
             shown = f"event {event.alias}: attribute {attribute.name}"
             if attribute.name not in types:
-                yield _undeclared(event, attribute, stream)
+                yield error_at(query, path, *_undeclared(event, attribute, stream))
                 continue
             found = types[attribute.name]
             if isinstance(attribute.pattern, Variable):
                 variable = attribute.pattern.name
                 other, expected = bound.setdefault(variable, (shown, found))
                 if found != expected:
-                    yield InvalidFieldError(
-                        _FIELD,
+                    yield error_at(
+                        query,
+                        path,
                         f"variable {variable} has the type {expected} ({other}), but {shown} of "
                         f"stream {stream.name} has the type {found}",
                         "declare both attributes with one type, or use two variables",
                     )
             elif (problem := _misfit(attribute.pattern, found)) is not None:
-                yield InvalidFieldError(
-                    _FIELD,
+                yield error_at(
+                    query,
+                    path,
                     f"{shown} of stream {stream.name} has the type {found}, but is compared with "
                     f"{problem}",
                     f"write {_constant_of(found)}, or change the type of the attribute",
@@ -177,13 +191,15 @@ def _attribute_errors(
 
 def _undeclared(
     event: EventPattern, attribute: AttributePattern, stream: Stream
-) -> InvalidFieldError:
+) -> tuple[str, str]:
+    """Return problem and remedy."""
     near = difflib.get_close_matches(attribute.name, [it.name for it in stream.attributes])
     hint = f"did you mean {' or '.join(near)}? " if near else ""
-    return InvalidFieldError(
-        _FIELD,
-        f"event {event.alias}: stream {stream.name} does not declare the attribute "
-        f"{attribute.name}",
+    return (
+        (
+            f"event {event.alias}: stream {stream.name} does not declare the attribute "
+            f"{attribute.name}"
+        ),
         f"{hint}declare it in attributes of the stream, or remove it",
     )
 
@@ -205,16 +221,19 @@ def _constant_of(found: AttributeType) -> str:
 def _check_uncertainty(condition: EventQueryCondition, streams: Mapping[str, Stream]) -> None:
     """Check the threshold, and that the probability of a combination can be computed."""
     uncertain = [name for name in condition.streams if is_uncertain(streams[name])]
-    stream_of = condition.stream_of
-    positive = [it for it in condition.query.positive if stream_of[it.alias] in uncertain]
+    query, stream_of = condition.query, condition.stream_of
+    paths = {event.alias: f"events[{place}]" for place, event in enumerate(query.events)}
+    positive = [it.alias for it in query.positive if stream_of[it.alias] in uncertain]
     errors = FieldErrors()
-    errors.refuse(
-        _FIELD,
-        f"the positive events {' and '.join(it.alias for it in positive)} have uncertain instants; "
-        "the probability of such combinations is not supported",
-        "use at most one positive event of streams whose max_uncertainty is not 0",
-        when=len(positive) > 1,
-    )
+    with errors:
+        if len(positive) > 1:
+            raise error_at(
+                query,
+                paths[positive[1]],
+                f"the positive events {' and '.join(positive)} have uncertain instants; the "
+                "probability of such combinations is not supported",
+                "use at most one positive event of streams whose max_uncertainty is not 0",
+            )
     errors.refuse(
         "threshold",
         f"is missing: the instants of {', '.join(uncertain)} are uncertain, so a combination has a "
@@ -223,15 +242,16 @@ def _check_uncertainty(condition: EventQueryCondition, streams: Mapping[str, Str
         when=bool(uncertain) and condition.threshold is None,
     )
     aliases = {alias for alias, name in stream_of.items() if name in uncertain}
-    for negated, instant, other in joint_relations(condition.query, aliases):
-        errors.refuse(
-            _FIELD,
-            f"the instants of the positive event {instant} and of the negated event {negated} are "
-            f"uncertain, and a relation or disjunction of {negated} also mentions {other}; the "
-            "probability of such combinations is not supported",
-            f"relate {negated} to {instant} only",
-            when=True,
-        )
+    for negated, instant, other in joint_relations(query, aliases):
+        with errors:
+            raise error_at(
+                query,
+                paths[negated],
+                f"the instants of the positive event {instant} and of the negated event {negated} "
+                f"are uncertain, and a relation or disjunction of {negated} also mentions {other}; "
+                "the probability of such combinations is not supported",
+                f"relate {negated} to {instant} only",
+            )
     errors.refuse(
         "threshold",
         "has no meaning: the times of all streams of the query are exact",

@@ -41,7 +41,7 @@ from correlation.event_query.probability import (
     show_chance,
 )
 from correlation.event_query.query import EventPattern
-from correlation.event_query.relevance.describe import join_words
+from correlation.event_query.relevance.shifts import join_words
 from correlation.explaining import CONTRACT, GivenRecord, ReadEvent, Step, Steps, describe_delay
 from correlation.resources.streams import Stream
 from correlation.resources.times import describe_moment

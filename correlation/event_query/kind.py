@@ -15,6 +15,7 @@ from correlation.event_query.picture import draw_constraints
 from correlation.event_query.plan import derive_costs, plan_query
 from correlation.event_query.reading import QueryResultReader
 from correlation.event_query.record_types import RECORDS
+from correlation.event_query.warnings import find_warnings
 from correlation.explaining import SearchEffect
 from correlation.warming import WarmUp, usual_streams
 
@@ -139,5 +140,6 @@ EVENT_QUERY_KIND = ConditionKind(
     picture=draw_constraints,
     names_events=True,
     horizon_remedy=_HORIZON_REMEDY,
+    warn=find_warnings,
     records=RECORDS,
 )

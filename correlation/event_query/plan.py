@@ -12,6 +12,7 @@ from correlation.event_query.condition import EventQueryCondition
 from correlation.event_query.language.writer import write_query
 from correlation.event_query.relevance.analysis import Relevance
 from correlation.event_query.relevance.describe import describe_relevance
+from correlation.event_query.warnings import find_warnings
 from correlation.resources.streams import Stream
 
 _SHARING = (
@@ -41,7 +42,8 @@ def derive_costs(
         buffer_horizon_us: how long after its latest time an event of each stream is kept while all
         streams keep their max_delay. worst_case_alarm_latency_us: time from the last end of a
         combination until its result is final. can_be_satisfied: whether any times satisfy the
-        relations. If the rates of all streams are known: expected_buffered_events.
+        relations. If the query can never have a result: warnings, sentences on the reason. If the
+        rates of all streams are known: expected_buffered_events.
 
     Notes
     -----
@@ -61,6 +63,8 @@ def derive_costs(
         "worst_case_alarm_latency_us": latency,
         "can_be_satisfied": relevance.satisfiable,
     }
+    if warnings := find_warnings(condition, streams):
+        derived["warnings"] = warnings
     if all(name in load.rates for name in condition.streams):
         derived["expected_buffered_events"] = {
             name: round(load.rates[name] * horizon / 1e6) for name, horizon in horizons.items()
@@ -81,8 +85,8 @@ def plan_query(condition: EventQueryCondition, streams: Mapping[str, Stream]) ->
     Returns
     -------
     dict
-        sentences, satisfiable, query (canonical text), streams (by alias), progress, keep and
-        closure as in `describe_relevance`, threshold, sharing and partitioning.
+        sentences, warnings, satisfiable, query (canonical text), streams (by alias), progress, keep
+        and closure as in `describe_relevance`, threshold, sharing and partitioning.
     """
     described = describe_relevance(relevance_of(condition, streams))
     partitioning = streams[condition.streams[0]].partitioning
@@ -91,6 +95,7 @@ def plan_query(condition: EventQueryCondition, streams: Mapping[str, Stream]) ->
         why = "all events meet in one slot"
     return {
         "sentences": described.pop("sentences"),
+        "warnings": find_warnings(condition, streams),
         "query": write_query(condition.query),
         "streams": condition.stream_of,
         **described,

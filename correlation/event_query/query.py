@@ -11,7 +11,8 @@ Reference. Novoseltsev 2013 (TSA): temporal relation formulas and the running ex
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal
 
@@ -185,6 +186,23 @@ class OutputAttribute:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceText:
+    """The text that a query was parsed from.
+
+    Parameters
+    ----------
+    text : str
+        The text.
+    offsets : mapping of str to int
+        Offsets of its parts by their paths in the JSON form: `where`, `events[0]`,
+        `events[0].attributes[0]`, …
+    """
+
+    text: str
+    offsets: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """A parsed event query.
 
@@ -198,12 +216,15 @@ class Query:
         Positive and negated events, in the order of the text.
     where : Formula
         Temporal formula; `TRUE` without WHERE.
+    source : SourceText or None
+        Its text, for errors; None: it was read from its JSON form. Equal queries may differ in it.
     """
 
     type: str
     attributes: tuple[OutputAttribute, ...]
     events: tuple[EventPattern, ...]
     where: Formula = TRUE
+    source: SourceText | None = field(default=None, compare=False, repr=False)
 
     @property
     def positive(self) -> tuple[EventPattern, ...]:

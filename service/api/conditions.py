@@ -40,6 +40,14 @@ _NO_SCRIPTS = {
 _DOCUMENT: TypeAdapter[Document] = TypeAdapter(ConditionDocument)
 
 
+class WrittenCondition(StoredCondition):
+    """A condition after a write."""
+
+    warnings: list[str] = Field(
+        description="Likely mistakes of the accepted document; empty: none found."
+    )
+
+
 class ConditionPage(BaseModel):
     """A page of conditions, sorted by name."""
 
@@ -90,10 +98,14 @@ async def get_condition(name: Name, plane: Plane, response: Response) -> StoredC
     return _shown(stored)
 
 
-@router.put("/conditions/{name}", responses=put_responses(StoredCondition))
-def put_condition(name: Name, document: ConditionDocument, write: Writing) -> StoredCondition:
+@router.put("/conditions/{name}", responses=put_responses(WrittenCondition))
+def put_condition(
+    name: Name, document: ConditionDocument, write: Writing, plane: Plane
+) -> WrittenCondition:
     """Register a condition or replace its document; an unchanged document is not written."""
-    return _shown(write.put("condition", name, document.normalised()))
+    stored = write.put("condition", name, document.normalised())
+    warnings = plane.warnings(to_condition(stored.resource))
+    return WrittenCondition(**dict(_shown(stored)), warnings=warnings)
 
 
 @router.delete(

@@ -22,6 +22,7 @@ from correlation.event_query.language.limits import (
     MAX_NESTING,
     MAX_SEARCHED,
 )
+from correlation.event_query.language.result_times import describe_result_times
 from correlation.event_query.query import (
     And,
     AttributePattern,
@@ -204,7 +205,15 @@ def _check_aliases(query: Query, points: Iterable[Point]) -> Iterator[Problem]:
             )
         known.add(event.alias)
     for point in points:
-        if point.alias not in known:
+        if point.alias == query.type and point.alias not in known:
+            yield Problem(
+                point,
+                "alias",
+                f"the time of the result {query.type} cannot be set: its end is the maximum end of "
+                "its positive events, and its begin their minimum begin",
+                describe_result_times(query),
+            )
+        elif point.alias not in known:
             yield Problem(
                 point,
                 "alias",

@@ -25,6 +25,7 @@ from correlation.event_query.language.normal import (
     shifted,
 )
 from correlation.event_query.language.places import Places
+from correlation.event_query.language.result_times import without_result_times
 from correlation.event_query.language.writer import write_query
 from correlation.event_query.query import (
     TRUE,
@@ -105,12 +106,13 @@ class _Reader:
     def query(self, document: object) -> Query:
         fields = _read_object(document, "", {"detect", "events"}, {"where"}, _QUERY)
         detect = _read_object(fields["detect"], "detect", {"type"}, {"attributes"})
-        query = Query(
+        written = Query(
             _read_string(detect["type"], "detect.type"),
             _read_list(detect.get("attributes", []), "detect.attributes", self._output),
             _read_list(fields["events"], "events", self._event),
             self._formula(fields["where"], "where", 0) if "where" in fields else TRUE,
         )
+        query = without_result_times(written)
         self.places.put(query.where, "where")
         return self.places.put(query, "detect")
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from unicodedata import combining, east_asian_width
 
 from correlation.errors import InvalidFieldError, TextPlace
+from correlation.event_query.query import Query
 
 # Widths in characters of the part of a line that is shown, and of its part before the place.
 _SHOWN, _BEFORE = 80, 50
@@ -64,6 +65,24 @@ class QueryError(InvalidFieldError):
         place = f"line {self.line}, column {self.column}"
         super().__init__("query", f"{place}: {self.plain_problem}", remedy)
         self.place = TextPlace(self.line, self.column, self.found, self.expected, self.excerpt)
+
+
+def error_at(query: Query, path: str, problem: str, remedy: str) -> InvalidFieldError:
+    """Return an error of a part of a parsed query.
+
+    Parameters
+    ----------
+    query : Query
+        The query. If it was parsed from text, the error has the place of the part in the text;
+        otherwise its field is the path in the JSON form.
+    path : str
+        Path of the part in the JSON form, such as ``events[0]``.
+    problem, remedy : str
+        What is wrong, and how to correct it.
+    """
+    if query.source is None:
+        return InvalidFieldError(f"query.{path}", problem, remedy)
+    return QueryError(query.source.text, query.source.offsets.get(path, 0), problem, remedy)
 
 
 def all_of(text: str, problems: Sequence[tuple[int, str, str]]) -> QueryError:

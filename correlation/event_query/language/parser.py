@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from itertools import islice
 from operator import itemgetter
@@ -18,8 +19,10 @@ from correlation.event_query.language.checks import find_problems
 from correlation.event_query.language.errors import END_OF_TEXT, QueryError, all_of
 from correlation.event_query.language.grammar import GRAMMAR, KEYWORDS, readable
 from correlation.event_query.language.limits import MAX_CHARACTERS, MAX_PROBLEMS
+from correlation.event_query.language.places import Places
+from correlation.event_query.language.result_times import without_result_times
 from correlation.event_query.language.writer import write_query
-from correlation.event_query.query import Query
+from correlation.event_query.query import TRUE, Query, SourceText
 
 _STRING_REMEDY = r"close it in the same line; write \" for a quote and \\ for a backslash"
 
@@ -35,7 +38,7 @@ def parse_query(text: str) -> Query:
     Returns
     -------
     Query
-        The query in the form of `normal`.
+        The query in the form of `normal`, with its `source`.
 
     Raises
     ------
@@ -49,7 +52,11 @@ def parse_query(text: str) -> Query:
     except UnexpectedInput as error:
         raise _unexpected(text, error) from None
     builder = QueryBuilder(text)
-    query = builder.build(tree)
+    written = builder.build(tree)
+    query = without_result_times(written)
+    if written.where != TRUE:
+        builder.places.put(query.where, builder.places.of(written.where))
+    builder.places.put(query, builder.places.of(written))
     problems = [
         (builder.places.of(it.part), it.problem, it.remedy)
         for it in islice(find_problems(query), MAX_PROBLEMS)
@@ -58,7 +65,18 @@ def parse_query(text: str) -> Query:
         raise all_of(text, sorted(problems, key=itemgetter(0)))
     if len(write_query(query)) > MAX_CHARACTERS:
         raise _too_long(text)
-    return query
+    return replace(query, source=SourceText(text, _offsets_of(query, builder.places)))
+
+
+def _offsets_of(query: Query, places: Places[int]) -> dict[str, int]:
+    """Return the offsets of events, attributes and formula by their paths in the JSON form."""
+    offsets = {} if query.where == TRUE else {"where": places.of(query.where)}
+    for number, event in enumerate(query.events):
+        path = f"events[{number}]"
+        offsets[path] = places.of(event)
+        for place, attribute in enumerate(event.attributes):
+            offsets[f"{path}.attributes[{place}]"] = places.of(attribute)
+    return offsets
 
 
 @cache

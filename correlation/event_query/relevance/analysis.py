@@ -96,7 +96,9 @@ def analyse_relevance(
         (`unbounded.UnboundedQueryError`).
     """
     if not query.positive:
-        raise InvalidFieldError("on", "must have a positive event", "add an event without `not`")
+        raise InvalidFieldError(
+            "events", "must have a positive event", "add an event without `not`"
+        )
     inputs = tuple(read_inputs(query, types, work))
     refuse_unbounded(inputs)
     times = [it.stamp for it in inputs if not it.negated]

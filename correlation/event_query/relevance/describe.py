@@ -16,14 +16,23 @@ from typing import Any
 from correlation.event_query.query import Point
 from correlation.event_query.relevance.analysis import Relevance
 from correlation.event_query.relevance.closure import Closure, Distance
+from correlation.event_query.relevance.closure_words import (
+    clauses_of,
+    describe_closures_in_words,
+    groups_of,
+    name_event,
+)
 from correlation.event_query.relevance.inputs import Input
 from correlation.event_query.relevance.normal_form import Node
+from correlation.event_query.relevance.shifts import (
+    format_shift,
+    join_words,
+    round_shift,
+    split_strict,
+)
 from correlation.event_query.relevance.unbounded import show_point
 from correlation.resources.durations import UNITS_US
 
-# Maximum number of clauses that are described; each group of events has at least one.
-_CLAUSES = 12
-_UNITS = ("d", "h", "min", "s", "ms")
 _MS = UNITS_US["ms"]
 
 
@@ -60,7 +69,7 @@ def describe_relevance(relevance: Relevance) -> dict[str, Any]:
             }
             for it in relevance.inputs
         ],
-        "sentences": list(describe_in_words(relevance)),
+        "sentences": [*describe_closures_in_words(relevance), *describe_in_words(relevance)],
     }
 
 
@@ -75,24 +84,9 @@ def describe_in_words(relevance: Relevance) -> Iterator[str]:
         offset = _offset(relevance, it)
         if offset == math.inf:
             role = "stop a combination" if it.negated else "be part of a result"
-            yield f"{_an(it)} is not kept, because it can never {role}."
+            yield f"{name_event(it)} is not kept, because it can never {role}."
         else:
-            yield f"{_an(it)} is kept until {_reached(relevance, offset, 'its end')}."
-
-
-def format_shift(shift_us: int) -> str:
-    """Return a shift such as " + 5 min" or " - 5 min - 1 us"; "" for 0."""
-    rest = 0
-    if shift_us % _MS in {1, _MS - 1}:
-        rest = 1 if shift_us % _MS == 1 else -1
-    return _signed(shift_us - rest) + _signed(rest)
-
-
-def _signed(shift_us: int) -> str:
-    if shift_us == 0:
-        return ""
-    unit = next((it for it in _UNITS if shift_us % UNITS_US[it] == 0), "us")
-    return f" {'+' if shift_us > 0 else '-'} {abs(shift_us) // UNITS_US[unit]} {unit}"
+            yield f"{name_event(it)} is kept until {_reached(relevance, offset, 'its end')}."
 
 
 def _reached(relevance: Relevance, offset: Distance, moment: str) -> str:
@@ -113,35 +107,6 @@ def _reached(relevance: Relevance, offset: Distance, moment: str) -> str:
     if not others:
         return first
     return ", and ".join([", ".join([first, *others[:-1]]), others[-1]])
-
-
-def join_words(names: list[str]) -> str:
-    """Return names in a sentence: "a", "a and b", or "a, b and c"; "" without names."""
-    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
-
-
-def round_shift(shift_us: int) -> str:
-    """Return a shift in words, rounded up to 1 ms, such as " + 1 min 32.5 s"; "" for 0.
-
-    The bounds of strict relations differ from those of the text by 1 µs, which is noise to readers.
-    """
-    rest_ms = -(-shift_us // _MS)
-    sign = "-" if rest_ms < 0 else "+"
-    rest_ms = abs(rest_ms)
-    parts = []
-    for unit in ("d", "h", "min"):
-        count, rest_ms = divmod(rest_ms, UNITS_US[unit] // _MS)
-        parts += [f"{count} {unit}"] if count else []
-    seconds, rest_ms = divmod(rest_ms, 1000)
-    if seconds or rest_ms:
-        fraction = f".{rest_ms:03}".rstrip("0") if rest_ms else ""
-        parts.append(f"{rest_ms} ms" if not seconds and not parts else f"{seconds}{fraction} s")
-    return f" {sign} {' '.join(parts)}" if parts else ""
-
-
-def _an(it: Input) -> str:
-    article = "An" if it.type[:1] in "AEIOUaeiou" else "A"
-    return f"{article} {it.type} event {it.alias}"
 
 
 def _offset(relevance: Relevance, it: Input) -> Distance:
@@ -170,16 +135,13 @@ def _keep_function(relevance: Relevance, it: Input) -> str:
 
 def _describe_closures(relevance: Relevance) -> Iterator[dict[str, Any]]:
     """Yield the relations among the positive events, then those with each negated event."""
-    first = next(it for it in relevance.inputs if not it.negated)
     instants = {it.alias for it in relevance.inputs if it.is_instant}
-    groups = [first, *(it for it in relevance.inputs if it.negated)]
-    shown = max(1, _CLAUSES // len(groups))
-    for it in groups:
-        closures = [closure for closure in it.closures if not closure.contradictory]
+    for it in groups_of(relevance):
+        closures, further = clauses_of(relevance, it)
         yield {
             "negated": it.alias if it.negated else None,
-            "clauses": [_relations(closure, instants) for closure in closures[:shown]],
-            "further_clauses": max(0, len(closures) - shown),
+            "clauses": [_relations(closure, instants) for closure in closures],
+            "further_clauses": further,
         }
 
 
@@ -201,11 +163,8 @@ def _relations(closure: Closure, instants: Collection[str]) -> list[str]:
 
 def _bound(p: Node, v: Node, bound: Distance) -> str:
     """Return ``p <= v + bound``, or ``<`` if the bound is 1 µs below a whole millisecond."""
-    strict = int(bound) % _MS == _MS - 1
-    return (
-        f"{show_point(p)} {'<' if strict else '<='} "
-        f"{show_point(v)}{format_shift(int(bound) + strict)}"
-    )
+    shift_us, strict = split_strict(int(bound))
+    return f"{show_point(p)} {'<' if strict else '<='} {show_point(v)}{format_shift(shift_us)}"
 
 
 def _finite(value: Distance) -> int | None:

@@ -33,6 +33,8 @@ class UnboundedQueryError(InvalidFieldError):
 
     Parameters
     ----------
+    place : int
+        Place of the input among the events of the query.
     alias, stream : str
         The input.
     problem : str
@@ -45,6 +47,7 @@ class UnboundedQueryError(InvalidFieldError):
 
     def __init__(
         self,
+        place: int,
         alias: str,
         stream: str,
         problem: str,
@@ -53,7 +56,7 @@ class UnboundedQueryError(InvalidFieldError):
     ) -> None:
         relations = " and ".join(f"`{show_point(p)} <= {show_point(v)} + C`" for p, v in missing)
         super().__init__(
-            "where",
+            f"events[{place}]",
             f"event {alias} of stream {stream} {problem}",
             f"add {relations} with a constant C{hint}",
         )
@@ -89,6 +92,7 @@ def refuse_unbounded(inputs: Sequence[Input]) -> None:
 
 def _check_inputs(inputs: Sequence[Input]) -> Iterator[UnboundedQueryError]:
     """Yield the errors of the positive events, then those of each negated event."""
+    places = {it.alias: place for place, it in enumerate(inputs)}
     positive = [it for it in inputs if not it.negated]
     added: list[tuple[Point, Point]] = []
     missing: dict[str, list[tuple[Point, Point]]] = {it.alias: [] for it in positive}
@@ -97,7 +101,7 @@ def _check_inputs(inputs: Sequence[Input]) -> Iterator[UnboundedQueryError]:
             missing[v.alias].append((_weakest_point(paths, p), Point(v.alias, "end")))
             _add(paths, missing[v.alias][-1], added)
     for it in positive:
-        yield from _error(it, positive, missing[it.alias], _KEPT)
+        yield from _error(places[it.alias], it, positive, missing[it.alias], _KEPT)
     for it in inputs:
         if not it.negated:
             continue
@@ -112,16 +116,20 @@ def _check_inputs(inputs: Sequence[Input]) -> Iterator[UnboundedQueryError]:
                 to = next((to for to in positive if paths.mentions(it, to)), positive[0])
                 open_ended.append((_weakest_point(paths, it), Point(to.alias, "end")))
                 _add(paths, open_ended[-1], added)
-        yield from _error(it, positive, kept, _KEPT)
-        yield from _error(it, positive, open_ended, _OPEN)
+        yield from _error(places[it.alias], it, positive, kept, _KEPT)
+        yield from _error(places[it.alias], it, positive, open_ended, _OPEN)
 
 
 def _error(
-    it: Input, positive: Sequence[Input], missing: Sequence[tuple[Point, Point]], problem: str
+    place: int,
+    it: Input,
+    positive: Sequence[Input],
+    missing: Sequence[tuple[Point, Point]],
+    problem: str,
 ) -> Iterator[UnboundedQueryError]:
     if missing:
         hint = _hint(it, positive, missing)
-        yield UnboundedQueryError(it.alias, it.times.stream, problem, missing, hint)
+        yield UnboundedQueryError(place, it.alias, it.times.stream, problem, missing, hint)
 
 
 class _Paths:

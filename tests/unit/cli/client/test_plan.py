@@ -42,8 +42,12 @@ def show(plan: dict[str, Any]) -> list[str]:
 
 def test_plan_of_an_event_query_begins_with_its_sentences() -> None:
     lines = show(plan_of(dict(KINDS["event_query"].example)))
-    assert lines[:3] == [
+    assert lines[:4] == [
         "fire",
+        (
+            "A Report event r stops a combination if the end of r is at or after the end of s and "
+            "at most 5 min after it."
+        ),
         "A result is final when Report has reached its end + 5 min, and Smoke its end.",
         "A Smoke event s is kept until Report has reached its end + 5 min, and Smoke its end.",
     ]
@@ -51,6 +55,19 @@ def test_plan_of_an_event_query_begins_with_its_sentences() -> None:
     # Durations in µs have a unit.
     assert "    report  -5min" in lines
     assert "  s      Smoke   smoke   no       keep(s.rt.end) = progress(Alarm)  0s" in lines
+
+
+def test_alternatives_of_a_plan_are_joined_by_or() -> None:
+    query = """DETECT A ON event s: Smoke not event r: Report
+    WHERE (s.rt.end <= r.rt.end and r.rt.end <= s.rt.end + 5 min) or r.rt.end = s.rt.end - 3 min
+    END"""
+    lines = show(plan_of({"kind": "event_query", "query": query}))
+    header = next(place for place, line in enumerate(lines) if "further clauses" in line)
+    assert [" ".join(line.split()) for line in lines[header + 1 :][:3]] == [
+        "- - 0",
+        "r r.rt.end <= s.rt.end + 5 min and s.rt.end <= r.rt.end 0",
+        "or r.rt.end = s.rt.end - 3 min",
+    ]
 
 
 def test_plan_of_a_timing_condition_has_its_regions_in_a_table() -> None:

@@ -145,3 +145,23 @@ def files(replay: Command) -> tuple[str, ...]:
 
 def leak(name: str, earliest: int, latest: int, area: str) -> dict[str, Any]:
     return {"id": name, "key": "k", "earliest": earliest, "latest": latest, "area": area}
+
+
+def test_errors_of_a_query_show_the_line_and_a_caret(replay: Command) -> None:
+    wrong = RESOURCES.replace("Report {area", "Report {aera")
+    (replay.folder / "r.yaml").write_text(wrong, encoding="utf-8")
+    done = replay(*files(replay))
+    assert done.code == 2
+    assert "query: line 2, column 54: event r: stream report does not declare" in done.err
+    assert "did you mean area?" in done.err
+    line = "ON event l: Leak {area {var X}} not event r: Report {aera {var X}}"
+    # A long line is shown from 50 characters before the place.
+    assert f"\n…{line[3:]}\n{' ' * 51}^" in done.err
+
+
+def test_a_query_without_any_result_has_a_warning(replay: Command) -> None:
+    never = QUIET.replace("r.rt.end < n.rt.end", "r.rt.end <= n.rt.end")
+    (replay.folder / "r.yaml").write_text(RESOURCES + never, encoding="utf-8")
+    done = replay(*files(replay), "--alarms", "alarms.jsonl")
+    assert done.code == 0
+    assert "warning: quiet: event r also is an event n, and stops itself" in done.err

@@ -6,14 +6,12 @@ import json
 
 import pytest
 
+from correlation.event_query.language.parser import parse_query
 from correlation.event_query.query import FALSE, And, EventPattern, Or, Query, Relation
 from correlation.event_query.relevance.analysis import analyse_relevance
 from correlation.event_query.relevance.closure import StreamTimes
-from correlation.event_query.relevance.describe import (
-    describe_relevance,
-    format_shift,
-    round_shift,
-)
+from correlation.event_query.relevance.describe import describe_relevance
+from correlation.event_query.relevance.shifts import format_shift, round_shift
 from tests.support.event_queries import ALARM, ALARM_STREAMS, MINUTE, begin, end
 
 
@@ -57,6 +55,10 @@ def test_running_example_in_words_and_numbers() -> None:
             },
         ],
         "sentences": [
+            (
+                "A Report event r stops a combination if the end of r is at or after the end of "
+                "s and at most 5 min after it."
+            ),
             "A result is final when Report has reached its end + 5 min, and Smoke its end.",
             "A Smoke event s is kept until Report has reached its end + 5 min, and Smoke its end.",
             "A Report event r is kept until Report has reached its end + 5 min, and Smoke its end.",
@@ -87,6 +89,7 @@ def test_two_positive_events_and_a_negated_event_that_never_matters() -> None:
         "leads_us": {"order": 90 * MINUTE, "payment": 0, "refund": None},
     }
     assert found["sentences"] == [
+        "In a result, the end of b is exactly 90 min after the end of a.",
         (
             "A result is final when Payment has reached its last end, and Order its last end "
             "- 1 h 30 min."
@@ -154,15 +157,57 @@ def test_streams_with_the_same_delay_are_named_together() -> None:
     where = Relation(end("a"), "=", end("b"))
     types = {it.type: StreamTimes(it.type.lower(), 0, 0) for it in events}
     found = describe_relevance(analyse_relevance(Query("Done", (), events, where), types))
-    assert found["sentences"][0] == (
-        "A result is final when Order and Payment have reached its last end."
-    )
+    assert found["sentences"][:2] == [
+        "In a result, the end of b is at the end of a.",
+        "A result is final when Order and Payment have reached its last end.",
+    ]
 
 
 def test_the_first_clauses_of_each_group_are_described_and_the_others_counted() -> None:
     events = (EventPattern("s", "Smoke"), EventPattern("r", "Report", negated=True))
     choices = tuple(Relation(end("r"), "=", end("s", shift)) for shift in range(20))
     query = Query("Done", (), events, Or(choices))
-    closure = describe_relevance(analyse_relevance(query, ALARM_STREAMS))["closure"]
+    found = describe_relevance(analyse_relevance(query, ALARM_STREAMS))
+    closure = found["closure"]
     assert [len(group["clauses"]) for group in closure] == [1, 6]
     assert [group["further_clauses"] for group in closure] == [0, 14]
+    assert found["sentences"][5:7] == [
+        (
+            "A Report event r also stops a combination if the end of r is exactly 5 us after the "
+            "end of s."
+        ),
+        "Further alternatives of the negated event r: 14.",
+    ]
+
+
+def test_the_closure_has_one_sentence_per_group_and_alternative() -> None:
+    query = parse_query(
+        """DETECT A ON event s: Smoke event t: Smoke not event v: Visit not event r: Report
+        WHERE (t.rt.end > s.rt.end + 1 min and t.rt.end < s.rt.end + 2 min) or t.rt.end = s.rt.end,
+          v.rt.begin <= t.rt.end, t.rt.end < v.rt.end,
+          r.rt.end < t.rt.end and r.rt.end >= t.rt.end - 5 min or r.rt.end = t.rt.end + 1 s END"""
+    )
+    types = {
+        "Smoke": StreamTimes("smoke", 0, 0),
+        "Visit": StreamTimes("visit", 0, 60 * MINUTE),
+        "Report": StreamTimes("report", 0, 0),
+    }
+    sentences = describe_relevance(analyse_relevance(query, types))["sentences"]
+    stops = "stops a combination if the"
+    assert sentences[:2] == [
+        (
+            "In a result, the end of t is more than 1 min after the end of s and less than 2 min "
+            "after it."
+        ),
+        "Or, in a result, the end of t is at the end of s.",
+    ]
+    assert sentences[3] == (
+        f"A Visit event v also {stops} begin of v is less than 1 h before the end of s and at or "
+        "before it, the end of v is after the end of s and at most 1 h after it, the begin of v is "
+        "less than 1 h before the end of t and at or before it and the end of v is after the end "
+        "of t and at most 1 h after it."
+    )
+    assert sentences[6] == (
+        f"A Report event r also {stops} end of r is at most 5 min before the end of s and before "
+        "it and the end of r is at most 5 min before the end of t and before it."
+    )

@@ -1,0 +1,105 @@
+"""Files of event queries: reading, and the checks that need no declarations of streams."""
+
+from __future__ import annotations
+
+import json
+import sys
+from codecs import BOM_UTF8
+from decimal import Decimal
+from pathlib import Path
+
+from cli.errors import UsageError
+from correlation.errors import FieldErrors, InvalidFieldError
+from correlation.event_query.language.document_reader import query_from_document
+from correlation.event_query.language.errors import QueryError, error_at
+from correlation.event_query.language.limits import MAX_CHARACTERS
+from correlation.event_query.language.parser import parse_query
+from correlation.event_query.query import Query
+from correlation.event_query.relevance.analysis import analyse_relevance
+from correlation.event_query.relevance.closure import StreamTimes
+
+# Maximum size of a file; the JSON form is longer than the text.
+_MAX_BYTES = 2**20
+
+
+def read_query_file(file: str) -> Query:
+    """Read and parse a file with the text or the JSON form of a query; `-` is standard input.
+
+    Raises
+    ------
+    UsageError
+        The file cannot be read.
+    InvalidFieldError
+        The query is not valid; a `QueryError` if the problem has a line and a column.
+    """
+    try:
+        if file == "-":
+            content = sys.stdin.buffer.read(_MAX_BYTES)
+        else:
+            with Path(file).open("rb") as opened:
+                content = opened.read(_MAX_BYTES)
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}") from error
+    content = content.removeprefix(BOM_UTF8)
+    text = content.decode(errors="replace")
+    is_json = text.lstrip().startswith("{")
+    if is_json or len(text) <= MAX_CHARACTERS:
+        try:
+            content.decode()
+        except UnicodeDecodeError as error:
+            before = content[: error.start].decode()
+            problem = f"byte 0x{content[error.start]:02x} is not UTF-8"
+            raise QueryError(text, len(before), problem, "save the file as UTF-8") from None
+    return query_from_document(_parse_json(text)) if is_json else parse_query(text)
+
+
+def _parse_json(text: str) -> object:
+    try:
+        return json.loads(text, parse_float=Decimal)
+    except json.JSONDecodeError as error:
+        raise QueryError(text, error.pos, f"is not JSON: {error.msg}", "correct it") from None
+    except (ValueError, ArithmeticError, RecursionError):
+        problem = "is not JSON: a number is too long, or the nesting is too deep"
+        raise QueryError(text, 0, problem, "correct it") from None
+
+
+def refuse_unbounded_on_any_streams(query: Query) -> None:
+    """Check that streams exist on which the query is bounded.
+
+    Instants satisfy all relations between the times of events that last, and more. A query that is
+    not bounded on streams of instants is therefore bounded on no streams.
+
+    Raises
+    ------
+    InvalidFieldError
+        The query is not bounded, or too large.
+    """
+    _analyse(query, lasts=False)
+
+
+def find_dependence(query: Query) -> InvalidFieldError | None:
+    """Return why the query is refused if its events last, without limit of their length.
+
+    Parameters
+    ----------
+    query : Query
+        A query that is bounded on streams of instants.
+    """
+    try:
+        _analyse(query, lasts=True)
+    except InvalidFieldError as error:
+        return error
+    return None
+
+
+def _analyse(query: Query, *, lasts: bool) -> None:
+    longest = None if lasts else 0
+    types = {it.type: StreamTimes(it.type.lower(), 0, longest) for it in query.events}
+    try:
+        analyse_relevance(query, types)
+    except InvalidFieldError as error:
+        errors = FieldErrors()
+        for it in error.problems:
+            with errors:
+                raise error_at(query, it.field, it.problem, it.remedy) from None
+        errors.raise_all()
