@@ -127,7 +127,7 @@ def _strong_components(followers: Mapping[Node, Sequence[Node]]) -> Iterator[lis
                     above = path[-1][0]
                     lowest[above] = min(lowest[above], lowest[node])
                 if lowest[node] == order[node]:
-                    component = []
+                    component: list[Node] = []
                     while not component or component[-1] != node:
                         component.append(open_nodes.popitem()[0])
                     yield component
