@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 from rich.table import Table
 
-from cli.client.lines import counted, printable
+from cli.client.lines import counted
 from cli.replay.options import EventFile
 from cli.replay.results import Labels, Totals
 from cli.replay.thresholds import name_at
 from correlation.kinds import KINDS
+from correlation.printable import printable
 from correlation.timing.intervals.pairs import DECIDED_BY
 
 if TYPE_CHECKING:
