@@ -194,7 +194,7 @@ class _Draft:
 
     @property
     def is_full(self) -> bool:
-        """Whether so many resources have problems that further ones would not be listed."""
+        """Whether more resources have problems than an answer lists."""
         return len(self._problems) > MAX_PROBLEMS
 
     @property

@@ -145,7 +145,7 @@ def test_silent_connections_are_cut_off_also_before_tls(impatient: Service) -> N
     with ExitStack() as opened:
         silent = [opened.enter_context(closing(connect_to(impatient))) for _ in range(40)]
         answers = [rest_of(it) for it in silent]
-    # Without TLS, those above the limit are told why.
+    # Without TLS, those above the limit get the reason.
     assert set(answers) <= {b"", _REFUSAL}
 
 
