@@ -23,7 +23,7 @@ from cli.client.configuration_commands import apply, diff, export, schema
 from cli.client.explain_command import explain
 from cli.client.health_command import health
 from cli.client.keys_command import keys_app
-from cli.client.lines import counted, printable, write_json_line
+from cli.client.lines import counted, write_json_line
 from cli.client.plan_command import plan
 from cli.client.query_command import query_app
 from cli.client.repair_command import repair_config
@@ -39,6 +39,7 @@ from cli.interrupts import plain_interrupts
 from cli.replay.command import replay
 from cli.settings import Settings, options_to, read_settings
 from cli.variables import warn_of_unknown
+from correlation.printable import printable
 
 app = typer.Typer(
     name="coincide",

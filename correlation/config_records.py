@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, TypeGuard, cast, get_args
 
 from correlation.errors import CorrelationError, UnknownRecordVersionError, UnreadableRecordError
 from correlation.kinds import to_condition
+from correlation.printable import printable
 from correlation.resources.checks import NAME
 from correlation.resources.job_slots import JOB, SLOTS
 from correlation.resources.records import VERSION, Resource, ResourceKind
@@ -67,8 +68,11 @@ class Unreadable(NamedTuple):
 
     @property
     def shown_key(self) -> str:
-        """The key as a string of limited length; bytes that are not UTF-8 are escaped."""
-        return _cut(self.key.decode("utf-8", "backslashreplace"))
+        """The key as a string of limited length.
+
+        Bytes that are not UTF-8 and control characters are escaped.
+        """
+        return _cut(printable(self.key.decode("utf-8", "backslashreplace")))
 
     def to_document(self) -> dict[str, Any]:
         """Return the record as a JSON object of bounded size."""

@@ -1,15 +1,24 @@
-"""Replacement of the secrets of Kafka and Spark properties in the output of the process."""
+"""Replacement of secrets and control characters in the output of the process."""
 
 from __future__ import annotations
 
 import logging
 import re
+from textwrap import indent
 from typing import TYPE_CHECKING
+
+from correlation.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from types import TracebackType
+
+    _ErrorInfo = (
+        tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
+    )
 
 HIDDEN = "[hidden]"
+_INDENT = "    "
 # Names of properties, and of options of a JAAS configuration, whose values are secrets. Spark uses
 # the same pattern to redact its own output, so it must be valid in Java too.
 SENSITIVE_NAMES = (
@@ -53,6 +62,9 @@ class Secrets:
 class HidingFormatter(logging.Formatter):
     """Log formatter that replaces secrets in log records and tracebacks.
 
+    A message is one line: names and keys that others wrote cannot forge further lines or change the
+    terminal. Lines of a traceback are indented, because its error may contain such names too.
+
     Parameters
     ----------
     format_string
@@ -68,6 +80,15 @@ class HidingFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the line or lines of a log record."""
         return self._secrets.hide(super().format(record))
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name of logging
+        """Return the line of a log record, without its traceback."""
+        return printable(self._secrets.hide(super().formatMessage(record)))
+
+    def formatException(self, ei: _ErrorInfo) -> str:  # noqa: N802 - the name of logging
+        """Return the lines of a traceback."""
+        shown = self._secrets.hide(super().formatException(ei))
+        return indent(printable(shown, kept="\n"), _INDENT)
 
 
 def _secrets_of(value: str) -> Iterator[str]:

@@ -5,6 +5,7 @@ The resources are those in force, or those that a write of a whole configuration
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -31,6 +32,7 @@ from service.errors import (
     FieldProblem,
     InvalidDocumentError,
     Place,
+    first_problems,
 )
 
 if TYPE_CHECKING:
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
     from correlation.operators import Condition
     from correlation.resources.streams import Stream
 
+# Max number of names with which an unknown name is compared: the search for similar names is slow.
+_COMPARED = 200
 # Placeholders for fields of a stream that are not valid, so that the others can be checked.
 _HARMLESS = {"topic": "unnamed", "max_uncertainty_us": LENGTH_LIMIT_US, "max_delay_us": 0}
 
@@ -152,7 +156,9 @@ class ResourceChecks:
                 "a stream in use cannot change between instants and events that last",
                 reading,
             )
-        refuse_broken(complete, {**streams, stream.name: before}, streams, stream.name)
+        # Not a copy of all streams: a write of a configuration checks many of them.
+        read = {name: streams[name] for reader in complete for name in reader.streams}
+        refuse_broken(complete, read | {stream.name: before}, streams, stream.name)
 
     def check_unused(
         self, stream: str, detail: str, reading: Collection[str] | None = None
@@ -250,8 +256,9 @@ class ResourceChecks:
                 checked_stream("unnamed", _HARMLESS | checkable, self.templates, self.remedy)
         elif values:
             with errors:
-                unread = {name for of, name in self.unread if of == "stream"}
-                named = [it for it in _streams_named(values) if it.stream not in unread]
+                named = [
+                    it for it in _streams_named(values) if ("stream", it.stream) not in self.unread
+                ]
                 _refuse_unknown("stream", self.streams, named, self.remedy)
             with errors:
                 KINDS[values["kind"]].build("unnamed", 1, values)
@@ -364,7 +371,7 @@ def _refuse_unknown(
     remedy: str | None,
 ) -> None:
     """Check that each name is a registered resource."""
-    problems = tuple(
+    problems = first_problems(
         FieldProblem(
             it.field,
             f"{it.owner}{': ' if it.owner else ''}{kind} {it.stream!r} does not exist",
@@ -381,5 +388,9 @@ def _refuse_unknown(
 
 def _meant(name: str, known: Collection[str]) -> str:
     """Return a question that names a similar resource, followed by a space, or an empty string."""
+    if len(known) > _COMPARED:
+        ordered = sorted(known)
+        place = bisect(ordered, name)
+        known = ordered[max(0, place - _COMPARED // 2) : place + _COMPARED // 2]
     near = get_close_matches(name, known, n=1)
     return f"did you mean {near[0]}? " if near else ""

@@ -26,6 +26,7 @@ from service.documents.configuration import KIND_ORDER
 from service.documents.fields import name_as_written
 from service.documents.unchanged import as_written_now, is_unchanged
 from service.errors import (
+    MAX_PROBLEMS,
     DocumentErrors,
     FieldProblem,
     InvalidConfigurationError,
@@ -112,7 +113,14 @@ class Planner:
     registry: Registry
     survey: Callable[[Iterable[tuple[ResourceKind, str | None]]], TopicSurvey]
 
-    def plan(self, wanted: Iterable[Wanted], now_us: int, *, prune: bool) -> Plan:
+    def plan(
+        self,
+        wanted: Iterable[Wanted],
+        now_us: int,
+        *,
+        prune: bool,
+        present: Sequence[Resource] | None = None,
+    ) -> Plan:
         """Check a configuration and compute its changes.
 
         Parameters
@@ -123,16 +131,22 @@ class Planner:
             Time of the write, in µs since 1970.
         prune : bool
             Whether resources that the configuration does not contain are deleted.
+        present : sequence of Resource or None
+            The resources in force; None: those of the registry now.
 
         Raises
         ------
         InvalidConfigurationError
-            When resources are not valid; names each resource and field.
+            When resources are not valid; names each resource and field, up to `MAX_PROBLEMS`.
         BrokerError, TopicRefusedError
             When the broker does not answer or refuses to describe a topic.
         """
-        draft = _Draft(self.registry, list(wanted), now_us, prune=prune)
+        if present is None:
+            present = self.registry.configuration()
+        draft = _Draft(self.registry, list(wanted), now_us, present, prune=prune)
         draft.check()
+        if draft.is_full:
+            draft.raise_problems()
         changes = draft.changes
         remaining = [it.resource for it in changes if it.change != "deleted"]
         survey = self.survey([(it.kind, _topic_of(it)) for it in remaining])
@@ -157,7 +171,7 @@ def find_problems(
     wanted, now_us, prune
         As of `Planner.plan`.
     """
-    draft = _Draft(registry, list(wanted), now_us, prune=prune)
+    draft = _Draft(registry, list(wanted), now_us, registry.configuration(), prune=prune)
     draft.check()
     return draft.problems
 
@@ -166,13 +180,19 @@ class _Draft:
     """The state that a configuration would leave, and the problems found so far."""
 
     def __init__(
-        self, registry: Registry, wanted: list[Wanted], now_us: int, *, prune: bool
+        self,
+        registry: Registry,
+        wanted: list[Wanted],
+        now_us: int,
+        present: Sequence[Resource],
+        *,
+        prune: bool,
     ) -> None:
         self._registry = registry
         self._wanted = {it.key: it for it in wanted}
         self._now_us = now_us
-        self._present = {(it.kind, it.name): it for it in registry.configuration()}
-        self._before = registry.checks()
+        self._present = {(it.kind, it.name): it for it in present}
+        self._before = registry.checks(present)
         # Problems by resource; a resource with problems is missing in `_after` if it is not usable.
         self._problems: dict[Key, tuple[FieldProblem, ...]] = {
             it.key: it.problems for it in wanted if it.problems
@@ -187,6 +207,11 @@ class _Draft:
         # are not checked.
         self._partly = [it for it in wanted if it.problems]
         self._remedy = _PRUNED if prune else _ADD
+
+    @property
+    def is_full(self) -> bool:
+        """Whether more resources have problems than an answer lists."""
+        return len(self._problems) > MAX_PROBLEMS
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -220,6 +245,8 @@ class _Draft:
         """Build the resources of a kind from their documents; those of earlier kinds are known."""
         checks, unread = self._checks(), self._unread()
         for it in self._of(kind):
+            if self.is_full:
+                return
             if _named_by(it) & unread:
                 self._after.pop(it.key, None)
                 self._partly.append(it)
@@ -243,15 +270,17 @@ class _Draft:
 
     def _check_together(self) -> None:
         """Check streams and conditions against each other, and documents with problems."""
+        if self.is_full:
+            return
         checks = self._checks()
         conditions = {it.name for it in self._of("condition")}
         for it in self._of("stream"):
-            if it.key in self._after:
+            if it.key in self._after and not self.is_full:
                 self._run(
                     it, checks.check_stream, checks.streams[it.name], self._before, conditions
                 )
         for it in self._of("condition"):
-            if it.key in self._after:
+            if it.key in self._after and not self.is_full:
                 version = self._after[it.key].version
                 self._run(it, checks.check_condition, it.name, version, it.document)
         for it in self._partly:

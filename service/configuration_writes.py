@@ -15,16 +15,17 @@ from service.configuration import Planner
 from service.documents.configuration import KIND_ORDER, tag_of, to_documents
 from service.errors import BusyError, OvertakenError
 from service.transactions import NewRecord, Others, Transactions
+from service.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from correlation.resources.records import Resource
     from service.configuration import Change, Wanted
     from service.log import TopicLog
     from service.registry import Registry
     from service.settings import Settings
     from service.topic_rules import TopicRules
-    from service.turns import Turns
 
 _Result = TypeVar("_Result")
 _LOGGER = logging.getLogger(__name__)
@@ -82,6 +83,8 @@ class ConfigurationWrites:
         self._planner = Planner(registry, topic_rules.survey)
         self._log = log
         self._turns = turns
+        # Dry runs must not delay writes: callers without the right to write may send them.
+        self._dry_turns = Turns(settings.write_timeout_seconds)
         self._transactions = Transactions(settings, settings.topics.config)
 
     def settle(self) -> None:
@@ -96,7 +99,8 @@ class ConfigurationWrites:
         """Run a write that is checked against every earlier write, of any instance.
 
         The write holds the turn, and every record has been read. It is repeated if another instance
-        has begun to write meanwhile.
+        has begun to write meanwhile. Dry runs have a turn of their own: they read what is in force
+        when they begin, while writes proceed.
 
         Parameters
         ----------
@@ -112,12 +116,13 @@ class ConfigurationWrites:
         ServiceError
             As raised by `write`, or when the broker does not answer.
         """
+        if dry_run:
+            with self._dry_turns.take():
+                self._log.read_to_end(self._settings.broker_timeout_seconds)
+                return write()
         with self._turns.take():
             for _ in range(_ATTEMPTS):
-                if dry_run:
-                    self._transactions.settle()
-                else:
-                    self._transactions.begin()
+                self._transactions.begin()
                 self._log.read_to_end(self._settings.broker_timeout_seconds)
                 try:
                     return write()
@@ -128,7 +133,7 @@ class ConfigurationWrites:
     def put(
         self,
         wanted: Iterable[Wanted],
-        precondition: Callable[[], None],
+        precondition: Callable[[Sequence[Resource]], None],
         now_us: int,
         *,
         prune: bool = False,
@@ -144,7 +149,8 @@ class ConfigurationWrites:
         wanted : iterable of Wanted
             The resources.
         precondition : callable
-            Raises PreconditionError for a current state that the caller did not expect.
+            Called with the resources in force; raises PreconditionError if the caller did not
+            expect them.
         now_us : int
             Time of the write, in µs since 1970.
         prune : bool
@@ -164,13 +170,14 @@ class ConfigurationWrites:
         every = list(wanted)
 
         def write() -> WrittenConfiguration:
-            precondition()
-            plan = self._planner.plan(every, now_us, prune=prune)
+            present = self._registry.configuration()
+            precondition(present)
+            plan = self._planner.plan(every, now_us, prune=prune, present=present)
             for it in plan.changes:
                 if it.change != "unchanged" and by.role >= Role.EDITOR:
                     by.require_name(it.resource.kind, it.resource.name)
             if dry_run:
-                return WrittenConfiguration(plan.changes, tag=self.tag())
+                return WrittenConfiguration(plan.changes, tag=tag_of(to_documents(present)))
             self._topic_rules.create(
                 {
                     topic: users[0].kind

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import ssl
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,9 +13,11 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 if TYPE_CHECKING:
     import asyncio
 
+    import uvicorn
+
     from service.settings import Settings
 
-
+_LOGGER = logging.getLogger(__name__)
 _REFUSAL = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 
@@ -27,14 +30,20 @@ class ImpatientProtocol(H11Protocol):
 
     One address has at most half of the connections, so that it cannot keep all others out.
 
+    A connection counts from the time when it is accepted. asyncio would call `connection_made`
+    after the handshake of TLS, so that clients that send nothing would not be counted.
+
     Parameters
     ----------
     *arguments, **options
         As for uvicorn's protocol.
     max_seconds : float
-        Max time until the header of a request is complete, and in which a client reads nothing.
+        Max time of the handshake of TLS, until the header of a request is complete, and in which a
+        client reads nothing.
     max_connections : int
         Max number of connections; further ones are refused.
+    tls : ssl.SSLContext or None
+        Certificate and key of TLS, which begins after the connection is counted; None: no TLS.
     """
 
     def __init__(
@@ -42,25 +51,64 @@ class ImpatientProtocol(H11Protocol):
         *arguments: Any,  # noqa: ANN401 - those of uvicorn
         max_seconds: float,
         max_connections: int,
+        tls: ssl.SSLContext | None = None,
         **options: Any,  # noqa: ANN401 - those of uvicorn
     ) -> None:
         super().__init__(*arguments, **options)
+        self._tls = tls
+        self._handshake: asyncio.Task[None] | None = None
+        # Bytes of the client that arrive together with the end of its handshake.
+        self._early: bytearray | None = None
         self._max_seconds = max_seconds
         self._max_connections = max_connections
         self._waiting: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
-        """Begin to wait for the first request, or refuse the connection."""
+        """Begin to wait for the first request or for TLS, or refuse the connection."""
         super().connection_made(transport)
         if self._is_surplus():
-            transport.write(_REFUSAL)
+            # A client of TLS could not read the answer.
+            if self._tls is None:
+                transport.write(_REFUSAL)
             transport.close()
-        else:
+        elif self._tls is None:
             self._wait()
+        else:
+            self._early = bytearray()
+            # The first bytes must not arrive before TLS reads them.
+            transport.pause_reading()
+            self._handshake = self.loop.create_task(self._begin_tls(transport, self._tls))
+
+    async def _begin_tls(self, transport: asyncio.Transport, tls: ssl.SSLContext) -> None:
+        secured = None
+        try:
+            secured = await self.loop.start_tls(
+                transport,
+                self,
+                tls,
+                server_side=True,
+                ssl_handshake_timeout=self._max_seconds,
+                ssl_shutdown_timeout=self._max_seconds,
+            )
+        except OSError as error:
+            # Also errors of TLS and timeouts. asyncio has closed the connection.
+            _LOGGER.debug("no TLS with %s: %s", self.address, error)
+        early, self._early = self._early, None
+        if secured is None:
+            # asyncio does not call `connection_lost` after a timeout.
+            self.connections.discard(self)
+            return
+        super().connection_made(secured)
+        self._wait()
+        if early:
+            self.data_received(bytes(early))
 
     def data_received(self, data: bytes) -> None:
         """Take bytes of a request, and wait for the rest of its header."""
+        if self._early is not None:
+            self._early += data
+            return
         super().data_received(data)
         received, sent = self.conn.their_state, self.conn.our_state
         # Also for the rest of a body that nobody reads any more.
@@ -110,6 +158,19 @@ class ImpatientProtocol(H11Protocol):
         if self._unread is not None:
             self._unread.cancel()
             self._unread = None
+
+
+def count_before_tls(config: uvicorn.Config) -> None:
+    """Let the protocol begin TLS, instead of asyncio, which would do so before it counts.
+
+    Parameters
+    ----------
+    config : uvicorn.Config
+        Loaded configuration with the options of `connection_options`.
+    """
+    if config.ssl is not None:
+        config.http_protocol_class = partial(config.http_protocol_class, tls=config.ssl)  # type: ignore[assignment, call-arg]  # any callable that makes protocols
+        config.ssl = None
 
 
 def connection_options(settings: Settings) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from kafka_client.secrets import HidingFormatter
 from kafka_client.settings import describe
 from service.access.startup import access_problems
 from service.app import create_app
-from service.connections import connection_options
+from service.connections import connection_options, count_before_tls
 from service.errors import BrokerError, ServiceError
 from service.ports import find_port_problem
 from service.settings import Settings
@@ -49,6 +49,11 @@ class Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, plane: ControlPlane) -> None:
         super().__init__(config)
         self._plane = plane
+
+    async def startup(self, sockets: list[socket] | None = None) -> None:
+        """Begin to accept connections."""
+        count_before_tls(self.config)
+        await super().startup(sockets)
 
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
         """Stop accepting connections, end the streams, and wait for other requests."""

@@ -21,7 +21,7 @@ from service.errors import FieldProblem, NotFoundError, TemplateInUseError
 from service.fold import ConfigFold, Stored
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from correlation.config_records import Unreadable
     from correlation.operators import Condition
@@ -114,12 +114,19 @@ class Registry:
         """Return the registered number of slots of the job, or None."""
         return self.get(JOB, SLOTS)
 
-    def checks(self) -> ResourceChecks:
-        """Return the resources in force, to check documents against them."""
+    def checks(self, present: Sequence[Resource] | None = None) -> ResourceChecks:
+        """Return the resources in force, to check documents against them.
+
+        Parameters
+        ----------
+        present : sequence of Resource or None
+            The resources; None: those in force now.
+        """
+        present = self.configuration() if present is None else present
         return ResourceChecks(
-            self.resources("template"),
-            self.streams(),
-            tuple(self._conditions()),
+            {it.name: it for it in present if it.kind == "template"},
+            {it.name: it.to_stream() for it in present if it.kind == "stream"},
+            tuple(to_condition(it) for it in present if it.kind == "condition"),
             self._max_buffered_events,
         )
 

@@ -184,8 +184,8 @@ class Settings(ClientSettings):
         default=100.0,
         ge=0,
         le=1_000_000,
-        description="Max number of requests per second of a caller, with access control; 0: no "
-        "limit.",
+        description="Max number of requests per second of a caller, with access control, or "
+        "of an address if the service is open to everyone; 0: no limit.",
     )
     max_connections: int = Field(
         default=1000,
@@ -197,8 +197,8 @@ class Settings(ClientSettings):
         default=30.0,
         gt=0,
         le=3600,
-        description="Max time in which the header of a request must arrive, and its body, and in "
-        "which a client reads nothing of an answer.",
+        description="Max time of the handshake of TLS, in which the header of a request must "
+        "arrive, and its body, and in which a client reads nothing of an answer.",
     )
     tls_certificate: Path | None = Field(
         default=None, description="Certificate of the service with its chain, PEM; set: https."

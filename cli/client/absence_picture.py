@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cli.client.lines import printable
 from cli.client.picture import LABEL, WIDTH, Scale, draw_axis, label_line
+from correlation.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

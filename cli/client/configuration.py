@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from rich.markup import escape
 
-from cli.client.lines import printable
 from cli.client.near_names import hint_names
 from cli.client.problems import describe_problems
 from cli.errors import RefusedError
+from correlation.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

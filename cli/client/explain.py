@@ -15,10 +15,10 @@ from rich.table import Table
 
 from cli.client.absence_picture import LEGEND as ABSENCE_LEGEND
 from cli.client.absence_picture import draw_absence
-from cli.client.lines import printable
 from cli.client.picture import LEGEND, draw_pair
 from cli.errors import UsageError
 from correlation.kinds import KINDS
+from correlation.printable import printable
 from correlation.resources.attributes import describe_attributes
 from correlation.resources.durations import describe_duration
 from correlation.resources.times import describe_moment

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.client.lines import printable
 from cli.errors import CliError, ServiceError
 from cli.settings import read_settings
+from correlation.printable import printable
 
 if TYPE_CHECKING:
     from service.settings import Settings as ServiceSettings

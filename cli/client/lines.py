@@ -7,37 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from correlation.printable import printable
 from correlation.resources.times import describe_moment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _SHOWN_CHARACTERS = 200
-
-
-def printable(text: str, kept: str = "") -> str:
-    r"""Return a string with unprintable characters escaped, such as newlines and ANSI codes.
-
-    Parameters
-    ----------
-    text
-        String to display.
-    kept
-        Characters that are not escaped.
-
-    Examples
-    --------
-    >>> print(printable("a\n\x1b[2Jb"))
-    a\n\x1b[2Jb
-    """
-    if text.isprintable():
-        return text
-    return "".join(
-        found
-        if found.isprintable() or found in kept
-        else found.encode("unicode_escape").decode("ascii")
-        for found in text
-    )
 
 
 def counted(number: int, what: str) -> str:

@@ -8,7 +8,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from cli.client.lines import printable
+from correlation.printable import printable
 from correlation.resources.times import describe_moment
 
 if TYPE_CHECKING:

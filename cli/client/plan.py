@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 
-from cli.client.lines import printable
+from correlation.printable import printable
 from correlation.resources.durations import describe_duration
 
 if TYPE_CHECKING:

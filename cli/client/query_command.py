@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from cli.client.lines import counted, printable, write_json_line
+from cli.client.lines import counted, write_json_line
 from cli.flags import FlagsCommand, FlagsGroup
+from correlation.printable import printable
 
 if TYPE_CHECKING:
     from correlation.errors import InvalidFieldError

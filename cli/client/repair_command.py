@@ -8,8 +8,9 @@ import orjson
 import typer
 from rich.console import Console
 
-from cli.client.lines import counted, printable
+from cli.client.lines import counted
 from cli.settings import read_settings
+from correlation.printable import printable
 
 
 def repair_config(

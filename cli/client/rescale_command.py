@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from cli.client.lines import counted, printable, write_json_line
+from cli.client.lines import counted, write_json_line
 from cli.errors import RescaleError
 from cli.settings import read_settings
 from correlation.limits import SLOTS_LIMIT
+from correlation.printable import printable
 
 if TYPE_CHECKING:
     from cli.client.rest import ServiceClient

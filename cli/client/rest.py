@@ -24,6 +24,7 @@ _FIRST_ERROR = 400
 _REMEDIES = {401: "; set COINCIDE_API_KEY to a key that is valid"}
 # Max page size of a list.
 _MAX_NAMES = 1000
+_ANY = "*/*"
 Document = dict[str, Any]
 
 
@@ -103,34 +104,32 @@ class ServiceClient:
         ServiceError
             The service does not answer, or answers with an error.
         """
-        answer = self._ask("GET", path)
-        self._check(answer)
-        return dict(answer.json())
+        return self._object_in(self._ask("GET", path))
 
     def find(self, path: str) -> Document | None:
         """Return the JSON object at a path, or None if it is not found; errors as in ``get``."""
         answer = self._ask("GET", path)
         if answer.status_code == _NOT_FOUND:
             return None
-        self._check(answer)
-        return dict(answer.json())
+        return self._object_in(answer)
 
     def names(self, kind: str) -> list[str]:
         """Return the first thousand names of resources; errors as in ``get``."""
         items = self.get(f"/v1/{kind}s?limit={_MAX_NAMES}")["items"]
         return [str(item["name"]) for item in items]
 
-    def text(self, path: str, accept: str = "*/*") -> str:
+    def text(self, path: str, accept: str = _ANY) -> str:
         """Return the text of a media type at a path; errors as in ``get``."""
         answer = self._ask("GET", path, headers={"Accept": accept})
         self._check(answer)
+        media_type = answer.headers.get("content-type", "").partition(";")[0].strip()
+        if not answer.is_success or accept not in {_ANY, media_type}:
+            raise self._foreign(answer)
         return answer.text
 
     def post(self, path: str, document: Document) -> Document:
         """Send a JSON object and return the JSON object of the response; errors as in ``get``."""
-        answer = self._ask("POST", path, **_as_body(document))
-        self._check(answer)
-        return dict(answer.json())
+        return self._object_in(self._ask("POST", path, **_as_body(document)))
 
     def put(self, path: str, document: Document) -> Document:
         """Create or replace a resource; return the JSON object of the response.
@@ -147,9 +146,7 @@ class ServiceClient:
         ServiceError
             The service does not answer, or rejects the document; the message states the reason.
         """
-        answer = self._ask("PUT", path, **_as_body(document))
-        self._check(answer)
-        return dict(answer.json())
+        return self._object_in(self._ask("PUT", path, **_as_body(document)))
 
     def put_configuration(
         self, resources: list[Document], *, prune: bool, dry_run: bool
@@ -173,9 +170,7 @@ class ServiceClient:
         options = {"prune": prune, "dry_run": dry_run}
         params = {name: "true" for name, wanted in options.items() if wanted}
         body = _as_body({"resources": resources})
-        answer = self._ask("PUT", "/v1/config", params=params, **body)
-        self._check(answer)
-        return dict(answer.json())
+        return self._object_in(self._ask("PUT", "/v1/config", params=params, **body))
 
     def _ask(self, method: str, path: str, **arguments: Any) -> httpx.Response:  # noqa: ANN401 - httpx's own arguments
         """Send a request and return the response, whatever its status."""
@@ -187,13 +182,29 @@ class ServiceClient:
                 "with `coincide serve`, or set its address with --url or COINCIDE_URL"
             ) from error
 
+    def _object_in(self, answer: httpx.Response) -> Document:
+        """Return the JSON object in a response; raise ServiceError if it is an error or no JSON."""
+        self._check(answer)
+        found = _read_object(answer)
+        if found is None or not answer.is_success:
+            raise self._foreign(answer)
+        return found
+
+    def _foreign(self, answer: httpx.Response) -> ServiceError:
+        kind = answer.headers.get("content-type", "no content type")
+        return ServiceError(
+            f"{answer.request.method} {answer.request.url.path}: {self.url} answered "
+            f"{answer.status_code} ({kind[:80]}), which is not an answer of Coincide; check the "
+            "proxy in front of the service, or set the address with --url or COINCIDE_URL"
+        )
+
     def _check(self, answer: httpx.Response) -> None:
         """Raise RefusedError if the response is an error."""
         if answer.status_code < _FIRST_ERROR:
             return
         request = f"{answer.request.method} {answer.request.url.path}"
         status = answer.status_code
-        problem = _problem_of(answer)
+        problem = _read_object(answer)
         found = [] if problem is None else _problems_in(problem)
         described = answer.text[:200] if problem is None else _describe_problem(problem, found)
         described += _REMEDIES.get(status, "")
@@ -230,13 +241,13 @@ def _as_body(document: Document) -> dict[str, Any]:
     return {"content": write_json(document), "headers": {"Content-Type": "application/json"}}
 
 
-def _problem_of(answer: httpx.Response) -> Document | None:
-    """Return the problem in a response; None: it contains another body."""
+def _read_object(answer: httpx.Response) -> Document | None:
+    """Return the JSON object in a response; None: it contains another body."""
     try:
-        problem = answer.json()
-    except ValueError:
+        found = answer.json()
+    except (ValueError, RecursionError):
         return None
-    return problem if isinstance(problem, dict) else None
+    return found if isinstance(found, dict) else None
 
 
 def _problems_in(problem: Document) -> list[Document]:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
-from cli.client.lines import printable
 from cli.client.plan import show_plan
 from cli.client.problems import excerpts_of
 from cli.errors import UsageError
+from correlation.printable import printable
 from correlation.resources.times import describe_moment
 
 if TYPE_CHECKING:

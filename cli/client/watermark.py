@@ -8,8 +8,8 @@ from urllib.parse import quote
 import typer
 from rich.console import Console
 
-from cli.client.lines import printable
 from cli.settings import read_settings
+from correlation.printable import printable
 
 
 def reset_watermark(

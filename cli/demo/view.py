@@ -11,10 +11,10 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from cli.client.lines import printable
 from cli.demo.check import Pair, pair_of
 from cli.demo.judge import Grounded, grounded_of
 from cli.demo.resources import ALIKE, CONDITIONS, GROUNDED, LISTS, QUERIES, STREAMS
+from correlation.printable import printable
 from correlation.resources.times import describe_moment
 
 if TYPE_CHECKING:

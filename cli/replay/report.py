@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 from rich.table import Table
 
-from cli.client.lines import counted, printable
+from cli.client.lines import counted
 from cli.replay.options import EventFile
 from cli.replay.results import Labels, Totals
 from cli.replay.thresholds import name_at
 from correlation.kinds import KINDS, to_condition
+from correlation.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

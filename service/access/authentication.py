@@ -12,8 +12,10 @@ from service.access.callers import ANYBODY
 from service.access.key_file import KeyFile
 from service.access.keys import is_key
 from service.access.rates import RateLimit, network_of
+from service.access.signing_keys import UnknownKeyError
 from service.access.tokens import TokenVerifier
 from service.errors import TooManyRequestsError, UnauthenticatedError
+from service.hosts import is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +34,7 @@ FAILURES_AT_ONCE = 10
 _FAILURES_PER_SECOND = 1.0
 # A caller may send the requests of this time at once.
 _BURST_SECONDS = 2.0
-# Threads that check tokens: one fetches the issuer's keys while others wait.
+# Threads that wait for the issuer's keys: one fetches them. Tokens of known keys need no thread.
 _THREADS = 8
 
 
@@ -59,6 +61,7 @@ class Authenticator:
     ) -> None:
         self._now_us = now_us
         self._is_on = settings.is_protected
+        self._is_local = is_loopback(settings.host)
         self._key_file = None if settings.keys_file is None else KeyFile(settings.keys_file)
         self._tokens = None if settings.oidc_issuer is None else TokenVerifier(settings, seconds)
         self._threads = CapacityLimiter(_THREADS)
@@ -93,9 +96,11 @@ class Authenticator:
         IssuerError
             When the keys of the issuer of tokens could never be fetched.
         """
-        if not self._is_on:
-            return replace(ANYBODY, address=address)
         network = network_of(address)
+        if not self._is_on:
+            if not self._is_local:
+                _raise_if(self._requests.take(f"address {network}"))
+            return replace(ANYBODY, address=address)
         credentials = read_credentials(headers)
         if credentials is None:
             _raise_if(self._requests.take(f"address {network}"))
@@ -120,7 +125,11 @@ class Authenticator:
             return None if found is None else found.find(credentials, self._now_us())
         if self._tokens is None:
             return None
-        return await to_thread.run_sync(self._tokens.verify, credentials, limiter=self._threads)
+        try:
+            # In no thread: tokens of unknown keys, which anybody can write, may occupy all of them.
+            return self._tokens.verify(credentials, wait=False)
+        except UnknownKeyError:
+            return await to_thread.run_sync(self._tokens.verify, credentials, limiter=self._threads)
 
 
 def read_credentials(headers: Headers) -> str | None:

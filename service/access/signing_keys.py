@@ -2,7 +2,7 @@
 
 The keys are fetched when the first token arrives, every hour, and when a token names an unknown
 key, but not more often than twice a minute: forged tokens must not make the service call the issuer
-for each request.
+for each request. Tokens of known keys never wait for the issuer.
 """
 
 from __future__ import annotations
@@ -32,6 +32,10 @@ _MAX_BYTES = 1024 * 1024
 _DISCOVERY = "/.well-known/openid-configuration"
 
 
+class UnknownKeyError(Exception):
+    """A key of a token is not known; the issuer may have it."""
+
+
 class SigningKeys:
     """The keys of the issuer; any thread may ask.
 
@@ -52,32 +56,64 @@ class SigningKeys:
         self._fetched: float | None = None
         self._tried: float | None = None
 
-    def find(self, key_id: str | None) -> jwt.PyJWK | None:
-        """Return the key with an id; None: the issuer has no such key.
+    def known(self, key_id: str | None) -> jwt.PyJWK:
+        """Return a key without waiting; keys that are too old are fetched in another thread.
 
-        A token without an id is checked with the only key of the issuer.
+        Parameters
+        ----------
+        key_id : str or None
+            As of `find`.
+
+        Raises
+        ------
+        UnknownKeyError
+            When the key is not known; the issuer may have it.
+        """
+        found = self._known(key_id)
+        if found is None:
+            raise UnknownKeyError
+        # They stay valid until the issuer has answered.
+        is_old = self._is_due(self._fetched, _LIFETIME_SECONDS)
+        if is_old and self._may_ask() and self._lock.acquire(blocking=False):
+            threading.Thread(target=self._ask_and_release, name="keys", daemon=True).start()
+        return found
+
+    def find(self, key_id: str | None) -> jwt.PyJWK | None:
+        """Return the key with an id, also if the issuer must be asked; None: it has no such key.
+
+        Parameters
+        ----------
+        key_id : str or None
+            Id of the key; a token without an id is checked with the only key of the issuer.
 
         Raises
         ------
         IssuerError
             When no key has been fetched yet and the issuer does not answer.
         """
-        found = self._known(key_id)
-        if found is not None and not self._is_due(self._fetched, _LIFETIME_SECONDS):
-            return found
-        if not self._lock.acquire(blocking=found is None):
-            # Another thread fetches the keys; this one stays valid until then.
-            return found
-        try:
+        with self._lock:
             # Another thread may have fetched the keys while this one waited.
-            if self._is_due(self._tried, MIN_INTERVAL_SECONDS):
-                self._tried = self._seconds()
-                self._refresh()
-        finally:
-            self._lock.release()
+            if self._known(key_id) is None:
+                self._ask()
         if self._fetched is None:
             raise IssuerError("the issuer of tokens does not answer; the log has the reason")
         return self._known(key_id)
+
+    def _may_ask(self) -> bool:
+        return self._is_due(self._tried, MIN_INTERVAL_SECONDS)
+
+    def _ask(self) -> None:
+        """Fetch the keys if the issuer may be asked again; the caller holds the lock."""
+        if self._may_ask():
+            self._tried = self._seconds()
+            self._refresh()
+
+    def _ask_and_release(self) -> None:
+        """Fetch the keys in a thread of its own, for which the lock was acquired."""
+        try:
+            self._ask()
+        finally:
+            self._lock.release()
 
     def _known(self, key_id: str | None) -> jwt.PyJWK | None:
         keys = self._keys

@@ -37,14 +37,23 @@ class TokenVerifier:
         self._settings = settings
         self._keys = SigningKeys(settings, seconds)
 
-    def verify(self, token: str) -> Caller | None:
+    def verify(self, token: str, *, wait: bool = True) -> Caller | None:
         """Return the caller of a token; None: the token is not valid.
 
         The algorithm is one of the accepted ones, whatever the token claims. Signature, issuer,
         audience, `exp` and `nbf` are checked.
 
+        Parameters
+        ----------
+        token : str
+            The token.
+        wait : bool
+            Ask the issuer for an unknown key.
+
         Raises
         ------
+        UnknownKeyError
+            When the key is not known, without `wait`.
         IssuerError
             When the keys of the issuer could never be fetched.
         """
@@ -55,7 +64,8 @@ class TokenVerifier:
             header = jwt.get_unverified_header(token)
             if header.get("alg") not in settings.oidc_algorithms:
                 return None
-            key = self._keys.find(header.get("kid"))
+            key_id = header.get("kid")
+            key = self._keys.find(key_id) if wait else self._keys.known(key_id)
             if key is None:
                 return None
             claims = jwt.decode(

@@ -53,6 +53,8 @@ _MOVED = frozenset(
         KafkaError.OFFSET_OUT_OF_RANGE,
     }
 )
+# Problem that every caller may read: an exception may contain paths and addresses.
+_FAILED = "reading failed and is tried again; the log of the service has the reason"
 # Sources of problems.
 _TOPIC, _FETCH, _RECORDS = "topic", "fetch", "records"
 
@@ -140,7 +142,7 @@ class Follower:
             # Any error: reading begins anew, and the service goes on.
             except Exception as error:  # noqa: BLE001  see the line above
                 for topic in self._topics():
-                    self.state.report(topic, _FETCH, str(error))
+                    self.state.report(topic, _FETCH, _FAILED, f"{type(error).__name__}: {error}")
                 self._stopping.wait(_LOOK_SECONDS)
 
     def _follow(self) -> None:

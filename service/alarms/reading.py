@@ -22,7 +22,9 @@ class ReadingState:
         with self._lock:
             self._problems = {it: self._problems.get(it, {}) for it in topics}
 
-    def report(self, topic: str, source: str, problem: str | None) -> None:
+    def report(
+        self, topic: str, source: str, problem: str | None, cause: str | None = None
+    ) -> None:
         """Set or remove the problem of a topic.
 
         Parameters
@@ -33,6 +35,8 @@ class ReadingState:
             What has the problem; a topic has one problem of each source.
         problem : str or None
             The problem; None: it is solved.
+        cause : str or None
+            What the log shows instead of the problem.
         """
         with self._lock:
             found = self._problems.get(topic)
@@ -44,7 +48,7 @@ class ReadingState:
         if problem is None and former is not None:
             _LOGGER.info("alarms of %s are read again", topic)
         elif problem is not None and former is None:
-            _LOGGER.warning("reading alarms of %s: %s", topic, problem)
+            _LOGGER.warning("reading alarms of %s: %s", topic, cause or problem)
 
     def problems(self) -> dict[str, str | None]:
         """Return the problems of each topic in one string, by topic; None: no problem."""

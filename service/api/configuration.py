@@ -9,6 +9,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
+from correlation.resources.records import Resource
 from service.api.body import Allowance, JsonRoute
 from service.api.callers import CallerOf
 from service.api.common import DryRun, Plane, prefers, require_tag
@@ -19,7 +20,6 @@ from service.documents.configuration import ConfiguredKind, tag_of, to_documents
 from service.documents.fields import NAME_PATTERN
 from service.documents.schema import file_schema
 from service.documents.yaml_form import write_yaml
-from service.plane import ControlPlane
 
 _JSON, _YAML, _SCHEMA = "application/json", "application/yaml", "application/schema+json"
 # Max number of values in a configuration: a thousand resources with all their fields.
@@ -145,7 +145,7 @@ def put_configuration(
     wanted = read_resources(body.resources)
     written = plane.configuration.put(
         wanted,
-        _precondition(plane, if_match),
+        _precondition(if_match),
         plane.now_us(),
         prune=prune == "true",
         dry_run=dry_run == "true",
@@ -178,10 +178,10 @@ def _etag(documents: list[dict[str, Any]]) -> str:
     return f'"{tag_of(documents)}"'
 
 
-def _precondition(plane: ControlPlane, if_match: str | None) -> Callable[[], None]:
-    def check() -> None:
+def _precondition(if_match: str | None) -> Callable[[Sequence[Resource]], None]:
+    def check(present: Sequence[Resource]) -> None:
         if if_match is not None:
-            require_tag(if_match, f'"{plane.configuration.tag()}"')
+            require_tag(if_match, _etag(to_documents(present)))
 
     return check
 

@@ -22,6 +22,9 @@ from service.plane import ControlPlane
 
 BROKER_SECONDS = 3.0
 _HIDDEN_EXCEPTION = "the query was stopped by an exception, which the role admin can read"
+_HIDDEN_PROBLEM = (
+    "the job cannot have the wanted number of slots now, for a reason that the role admin can read"
+)
 # One thread asks the broker, the others serve the scrapes of several Prometheus servers.
 _THREADS = 4
 router = APIRouter(tags=["state"], route_class=JsonRoute)
@@ -220,12 +223,13 @@ async def get_metrics(request: Request) -> Response:
 async def get_job(plane: Plane, caller: CallerOf) -> JobState:
     """Return the last reported state of the streaming job.
 
-    The text of an exception, with its paths, is shown to the role admin only.
+    The texts of exceptions, with their paths, are shown to the role admin only.
     """
     found = plane.metrics.job() or {}
-    exception = found.get("exception")
-    if exception is not None and caller.role < Role.ADMIN:
-        exception = _HIDDEN_EXCEPTION
+    exception, slots = found.get("exception"), plane.slots()
+    if caller.role < Role.ADMIN:
+        exception = None if exception is None else _HIDDEN_EXCEPTION
+        slots |= {"slots_problem": None if slots["slots_problem"] is None else _HIDDEN_PROBLEM}
     return JobState(
         up=plane.job_is_up(),
         state=found.get("state", "unknown"),
@@ -242,7 +246,7 @@ async def get_job(plane: Plane, caller: CallerOf) -> JobState:
         recreated_topics=found.get("recreated_topics", {}),
         durations=found.get("durations", {}),
         exception=exception,
-        **plane.slots(),
+        **slots,
         applied_config_offset=plane.applied_config_offset(),
         config_head_offset=plane.log.newest,
     )

@@ -38,4 +38,30 @@ def test_log_lines_and_tracebacks_hide_secrets() -> None:
     error = ValueError("hunter22 is wrong")
     info = (ValueError, error, None)
     record = logging.LogRecord("job", logging.ERROR, "", 0, "login %s", ("hunter22",), info)
-    assert formatter.format(record) == "login [hidden]\nValueError: [hidden] is wrong"
+    assert formatter.format(record) == "login [hidden]\n    ValueError: [hidden] is wrong"
+
+
+FORGED = "x\r\n2026-01-01 00:00:00,000 INFO service.access: ada signed in\x1b[31m\u2028"
+
+
+def test_message_is_one_line() -> None:
+    record = logging.LogRecord("job", logging.ERROR, "", 0, "key %s", (FORGED,), None)
+    shown = HidingFormatter("%(levelname)s %(message)s", Secrets()).format(record)
+    assert shown == (
+        r"ERROR key x\r\n2026-01-01 00:00:00,000 INFO service.access: ada signed in\x1b[31m\u2028"
+    )
+
+
+def test_lines_of_a_traceback_are_no_records() -> None:
+    def fail() -> None:
+        raise ValueError(FORGED)
+
+    with pytest.raises(ValueError, match="ada signed in") as caught:
+        fail()
+    info = (ValueError, caught.value, caught.tb)
+    record = logging.LogRecord("job", logging.ERROR, "", 0, "failed", (), info)
+    first, *others = HidingFormatter("%(message)s", Secrets()).format(record).split("\n")
+    assert first == "failed"
+    assert others[0] == "    Traceback (most recent call last):"
+    assert "    " + "    raise ValueError(FORGED)" in others
+    assert all(it.startswith("    ") and it.isprintable() for it in others)

@@ -153,7 +153,7 @@ def test_record_of_a_newer_version_is_no_reason_to_stop_once_it_is_replaced(
 
 
 def test_key_of_a_record_that_cannot_be_read_is_shown_escaped() -> None:
-    assert Unreadable(b"stream/\xff", 3, "").shown_key == "stream/\\xff"
+    assert Unreadable(b"stream/\xff\n\x1b", 3, "").shown_key == r"stream/\xff\n\x1b"
 
 
 def test_next_version_counts_on_after_a_delete() -> None:

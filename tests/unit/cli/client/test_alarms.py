@@ -8,8 +8,9 @@ import orjson
 import pytest
 
 from cli.client.alarms import ResultReaders
-from cli.client.lines import describe_result, describe_set_aside, printable
+from cli.client.lines import describe_result, describe_set_aside
 from correlation.errors import CorrelationError
+from correlation.printable import printable
 
 _ALARM: dict[str, Any] = {
     "condition": "near",

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from pydantic import ValidationError
 
 from service.access.callers import Caller, Role
-from service.access.signing_keys import MIN_INTERVAL_SECONDS
+from service.access.signing_keys import MIN_INTERVAL_SECONDS, UnknownKeyError
 from service.access.tokens import TokenVerifier
 from service.errors import IssuerError
 from service.settings import Settings
@@ -27,6 +27,7 @@ from tests.support.issuer import (
     public_jwk,
     running_issuer,
 )
+from tests.support.patience import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -166,7 +167,19 @@ def test_key_that_the_issuer_has_withdrawn_is_refused_after_an_hour(issuer: Issu
     assert tokens.verify(token) is not None
     issuer.keys = {"second": new_signing_key()}
     clock.seconds += 3600
+    # The first token after an hour begins the fetch, and does not wait for it.
+    assert tokens.verify(token, wait=False) is not None
+    wait_until(lambda: is_unknown(tokens, token))
     assert tokens.verify(token) is None
+
+
+def is_unknown(tokens: TokenVerifier, token: str) -> bool:
+    """Return whether the key of a token is not known."""
+    try:
+        tokens.verify(token, wait=False)
+    except UnknownKeyError:
+        return True
+    return False
 
 
 def test_known_keys_remain_while_the_issuer_does_not_answer(issuer: Issuer) -> None:
@@ -175,6 +188,10 @@ def test_known_keys_remain_while_the_issuer_does_not_answer(issuer: Issuer) -> N
     assert tokens.verify(issuer.token()) is not None
     issuer.replaced = {DISCOVERY: (500, b""), KEYS: (500, b"")}
     clock.seconds += 3600
+    before = len(issuer.requests)
+    assert tokens.verify(issuer.token(), wait=False) is not None
+    wait_until(lambda: len(issuer.requests) > before)
+    assert tokens.verify(issuer.token(), wait=False) is not None
     assert tokens.verify(issuer.token()) is not None
 
 
