@@ -68,6 +68,8 @@ class ImpatientProtocol(H11Protocol):
         """Begin to wait for the first request or for TLS, or refuse the connection."""
         super().connection_made(transport)
         if self._is_surplus():
+            # It does not count while it closes: many at once would keep other addresses out.
+            self.connections.discard(self)
             # A client of TLS could not read the answer.
             if self._tls is None:
                 transport.write(_REFUSAL)

@@ -25,12 +25,16 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 _EXAMPLES = 10
 NOW_US = 1_767_225_600_000_000
 ROLES = ("viewer", "editor", "admin")
+# Of the names that the editor may write. Short, so that generated names have it, too.
+PREFIX = "a"
 
 
 @pytest.fixture
 def protected(kafka_bootstrap: str, tmp_path: Path) -> Iterator[tuple[FastAPI, dict[str, str]]]:
     """Return a started application with access control, and its keys by role."""
-    made = {role: new_key(role, role, (), NOW_US) for role in ROLES}
+    made = {
+        role: new_key(role, role, [PREFIX] if role == "editor" else [], NOW_US) for role in ROLES
+    }
     path = tmp_path / "keys.json"
     write_keys(path, [key for key, _ in made.values()])
     settings = fresh_settings(
@@ -101,5 +105,8 @@ def test_no_request_of_a_writer_fails_the_service(
     found = statuses(app, keys[role])
     assert not any(status >= 500 for *_, status in found)
     assert any(status in {200, 201} for _, writes, status in found if writes)
-    # Editors do not change the number of slots.
+    # Editors do not change the number of slots, and no names of others.
     assert any(status == 403 for *_, status in found) == (role == "editor")
+    names = {it.name for it in app.state.plane.registry.configuration()}
+    assert names
+    assert role == "admin" or all(it.startswith(PREFIX) for it in names)
