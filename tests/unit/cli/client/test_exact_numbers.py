@@ -117,8 +117,8 @@ def test_a_json_file_has_the_numbers_of_json(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("field", "text", "message"),
     [
-        ("threshold", "0.70000000000000000001", "threshold has too many decimal places"),
-        ("mass", "0.15000000000000000001", r"buckets\[0\].p .*has too many decimal places"),
+        ("threshold", "0.70000000000000000001", "threshold: has too many decimal places"),
+        ("mass", "0.15000000000000000001", r"buckets\[0\].p: .*has too many decimal places"),
     ],
 )
 def test_a_number_of_too_many_places_is_refused_in_a_file_as_over_rest(

@@ -93,7 +93,8 @@ def service(monkeypatch: pytest.MonkeyPatch) -> None:
         if path != "/v1/conditions/fire/plan":
             return httpx.Response(404, json={"detail": "no such condition"}, request=request)
         if (options.get("headers") or {}).get("Accept") == "image/svg+xml":
-            return httpx.Response(200, text="<svg>→</svg>\n", request=request)
+            headers = {"Content-Type": "image/svg+xml; charset=utf-8"}
+            return httpx.Response(200, text="<svg>→</svg>\n", headers=headers, request=request)
         return httpx.Response(200, json={"sentences": ["All is kept."]}, request=request)
 
     monkeypatch.setattr(httpx.Client, "request", answer)
