@@ -90,7 +90,9 @@ def is_commit_worker(pid: int) -> bool:
     return "python_streaming_sink_runner" in command_line(pid)
 
 
-def service_process(bootstrap: str, prefix: str, logs: Path) -> tuple[ChildProcess, str]:
+def service_process(
+    bootstrap: str, prefix: str, logs: Path, more: Mapping[str, str] | None = None
+) -> tuple[ChildProcess, str]:
     """Build a process of the service, which is not started, and its URL.
 
     Parameters
@@ -101,6 +103,8 @@ def service_process(bootstrap: str, prefix: str, logs: Path) -> tuple[ChildProce
         Prefix of the installation.
     logs
         Folder of the log.
+    more
+        Further environment variables of the service.
     """
     port = free_port()
     environment = {
@@ -110,6 +114,7 @@ def service_process(bootstrap: str, prefix: str, logs: Path) -> tuple[ChildProce
         "COINCIDE_BROKER_TIMEOUT_SECONDS": str(SERVICE_SECONDS),
         "COINCIDE_WRITE_TIMEOUT_SECONDS": str(SERVICE_SECONDS),
         "COINCIDE_EXPLAIN_SECONDS": str(SERVICE_SECONDS),
+        **(more or {}),
     }
     process = ChildProcess("service", [*COMMAND, "serve"], logs / "service.log", environment)
     return process, f"http://{HOST}:{port}"

@@ -43,13 +43,13 @@ class RawClient:
     ) -> tuple[str, asyncio.StreamReader | None]:
         """Send bytes; return the status of the answer or `DROPPED`, and the rest of the answer."""
         try:
-            reader, writer = await asyncio.open_connection(
-                HOST, self.port, local_addr=(self.source, 0), limit=limit
-            )
-            self._writers.append(writer)
-            writer.write(sent)
-            await writer.drain()
             async with asyncio.timeout(PATIENCE_SECONDS):
+                reader, writer = await asyncio.open_connection(
+                    HOST, self.port, local_addr=(self.source, 0), limit=limit
+                )
+                self._writers.append(writer)
+                writer.write(sent)
+                await writer.drain()
                 line = await reader.readline()
         except ConnectionError:
             return DROPPED, None

@@ -1,0 +1,1 @@
+"""Abuse of a running service while an honest client reads and writes."""
