@@ -90,7 +90,9 @@ def is_commit_worker(pid: int) -> bool:
     return "python_streaming_sink_runner" in command_line(pid)
 
 
-def service_process(bootstrap: str, prefix: str, logs: Path) -> tuple[ChildProcess, str]:
+def service_process(
+    bootstrap: str, prefix: str, logs: Path, **settings: str
+) -> tuple[ChildProcess, str]:
     """Build a process of the service, which is not started, and its URL.
 
     Parameters
@@ -101,6 +103,8 @@ def service_process(bootstrap: str, prefix: str, logs: Path) -> tuple[ChildProce
         Prefix of the installation.
     logs
         Folder of the log.
+    **settings
+        Further variables of the environment.
     """
     port = free_port()
     environment = {
@@ -110,15 +114,16 @@ def service_process(bootstrap: str, prefix: str, logs: Path) -> tuple[ChildProce
         "COINCIDE_BROKER_TIMEOUT_SECONDS": str(SERVICE_SECONDS),
         "COINCIDE_WRITE_TIMEOUT_SECONDS": str(SERVICE_SECONDS),
         "COINCIDE_EXPLAIN_SECONDS": str(SERVICE_SECONDS),
+        **settings,
     }
     process = ChildProcess("service", [*COMMAND, "serve"], logs / "service.log", environment)
     return process, f"http://{HOST}:{port}"
 
 
 @contextmanager
-def running_service(bootstrap: str, prefix: str, logs: Path) -> Iterator[str]:
+def running_service(bootstrap: str, prefix: str, logs: Path, **settings: str) -> Iterator[str]:
     """Run the service as a process, with a given broker and prefix, and yield its URL."""
-    process, url = service_process(bootstrap, prefix, logs)
+    process, url = service_process(bootstrap, prefix, logs, **settings)
     process.start()
     try:
         with ServiceClient(url) as client:
