@@ -19,7 +19,8 @@ THREE := $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 # Pictures of the console in the documentation, as tests/integration/test_console.py names them.
 PICTURES := overview-desktop-light streams-desktop-light stream-desktop-light \
   conditions-desktop-light condition-desktop-light list-desktop-light alarms-desktop-light \
-  alarm-desktop-light validate-desktop-light query-desktop-dark alarm-phone-dark
+  alarm-desktop-light validate-desktop-light sign-in-desktop-light query-desktop-dark \
+  alarm-phone-dark
 # A compiled kernel contains code of other files: after a change of any file all are compiled again.
 SOURCES := $(sort $(shell find correlation -name "*.py"))
 export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba/$(shell cat $(SOURCES) | cksum | tr -d ' ')
@@ -51,7 +52,7 @@ jars: setup ## fetch the Java archives of the embedded broker
 
 clients: ## fetch the packages of the example for kafkajs, if npm is installed
 	@cd tests/clients && npm ci --no-audit --no-fund \
-	  || echo "kafkajs could not be installed: its test will be skipped" >&2
+	  || echo "kafkajs could not be installed: its test will be skipped, or fail if CI is set" >&2
 
 pins: setup ## update the SHA-256 of the archives after a change of cli/stack/ivy.xml
 	$(BIN)/python -c 'from cli.stack.jars import pin; pin()'

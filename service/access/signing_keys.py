@@ -79,7 +79,7 @@ class SigningKeys:
         return found
 
     def find(self, key_id: str | None) -> jwt.PyJWK | None:
-        """Return the key with an id, also if the issuer must be asked; None: it has no such key.
+        """Return the key with an id, even if the issuer must be asked; None: it has no such key.
 
         Parameters
         ----------

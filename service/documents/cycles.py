@@ -1,6 +1,6 @@
 """Loops of conditions: the alarms of each condition are events of the next.
 
-The graph has conditions and topics as nodes, so that its size is linear in the configuration, also
+The graph has conditions and topics as nodes, so that its size is linear in the configuration, even
 if many conditions write to a topic that many others read. A condition is part of a loop if and only
 if its strong component (Tarjan, "Depth-first search and linear graph algorithms", SIAM J. Comput.
 1972) has several nodes: no edge joins a node with itself. The components are computed once; a loop

@@ -18,6 +18,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from service.access.keys import new_key, write_keys
 from tests.support.browser import DESKTOP, PHONE, chromium, tab
 from tests.support.command import running_service
 from tests.support.job import JobUnderTest
@@ -149,7 +150,9 @@ def send_round(job: JobUnderTest, number: int) -> None:
     now = time.time_ns() // 1_000 - 5 * SECOND
     middle = now - SECOND // 2
     begin = number * 100 * MINUTE
-    buckets = [[middle - SECOND // (2 * number), middle, 0.2], [middle, now, 0.8]]
+    # Wide enough for the picture in every round.
+    first = middle - SECOND // (2 * min(number, 4))
+    buckets = [[first, middle, 0.2], [middle, now, 0.8]]
     sent: dict[str, list[dict[str, Any]]] = {
         "acoustic": [{"id": f"mic-{number}", "histogram": buckets}],
         "seismic": [
@@ -290,9 +293,13 @@ def test_views_change_without_a_reload(stack: Stack, page: Page) -> None:
         assert other.faults == []
 
 
-def round_of(screen: str, scheme: str) -> int:
-    """Return the number of the round that is sent before the pictures of a screen."""
-    return 4 + LOOKS.index((screen, scheme))
+def round_of(screen: str, scheme: str, view: str) -> int:
+    """Return the number of the round that is sent before the picture of a view.
+
+    The messages of the previous round have left the window then: all pairs of the list are new.
+    """
+    views = ("streams", "conditions", "list")
+    return 20 * (1 + len(views) * LOOKS.index((screen, scheme)) + views.index(view))
 
 
 @pytest.mark.parametrize(("screen", "scheme"), LOOKS)
@@ -307,20 +314,57 @@ def test_views_fit_the_screen_and_are_accessible(
             visit(opened.page, address_of(stack, "footsteps") if address is None else address)
             if name == "validate":
                 fill(opened.page)
-            if name == "streams":
-                # The page has counted before: the events of the round have a rate.
-                expect(opened.page.get_by_role("cell", name="0/s").first).to_be_visible()
-                send_round(stack.job, round_of(screen, scheme))
-                rates = opened.page.get_by_role("cell", name=re.compile(r"[1-9][0-9]*[^ ]s$"))
-                expect(rates.first).to_be_visible()
-            if name == "conditions":
-                row = opened.page.get_by_role("row").filter(has_text="tremors")
-                for cell in (CHANCE - 1, CHANCE):
-                    expect(row.get_by_role("cell").nth(cell)).to_contain_text(re.compile("[0-9]"))
+            if name in {"streams", "conditions", "list"}:
+                wait_for_a_round(stack, opened.page, name, round_of(screen, scheme, name))
+            expect(opened.page.get_by_text("does not answer")).to_have_count(0)
             picture = folder / f"console-{name}-{screen}-{scheme}.png"
             opened.page.screenshot(path=picture, full_page=True)
             assert opened.violations() == [], name
             assert opened.overflow() <= 0, name
+        assert opened.faults == []
+
+
+def wait_for_a_round(stack: Stack, page: Page, view: str, number: int) -> None:
+    """Send a round while a view is open, and wait until the view shows its rates or changes."""
+    match view:
+        case "streams":
+            before = page.get_by_role("cell", name="0/s")
+            shown = page.get_by_role("cell", name=re.compile(r"[1-9][0-9]*[^ ]s$"))
+        case "conditions":
+            rows = page.get_by_role("row")
+            # A condition without alarms, except by chance, and one with an alarm for each round.
+            before = rows.filter(has_text="tremors").get_by_role("cell").nth(CHANCE)
+            expect(before).to_contain_text(re.compile("[0-9]"))
+            cell = rows.filter(has_text="footsteps").get_by_role("cell").nth(CHANCE - 1)
+            shown = cell.filter(has_text=re.compile("[1-9]"))
+        case _:
+            before = page.get_by_role("table", name="Pairs")
+            shown = page.get_by_role("cell", name="new", exact=True)
+    # The page has counted before: the events of the round have a rate.
+    expect(before.first).to_be_visible()
+    send_round(stack.job, number)
+    expect(shown.first).to_be_visible()
+
+
+@pytest.mark.parametrize(("screen", "scheme"), LOOKS)
+def test_sign_in_views_fit_the_screen_and_are_accessible(
+    stack: Stack, topic_prefix: str, tmp_path: Path, screen: str, scheme: str
+) -> None:
+    keys = tmp_path / "keys.json"
+    entry, _ = new_key("vera", "viewer", (), time.time_ns() // 1_000)
+    write_keys(keys, [entry])
+    folder = Path(os.environ.get("COINCIDE_SCREENSHOTS", tmp_path))
+    options = {"viewport": SCREENS[screen], "color_scheme": scheme, "reduced_motion": "reduce"}
+    protected = running_service(
+        stack.job.bootstrap, topic_prefix, tmp_path, COINCIDE_KEYS_FILE=str(keys)
+    )
+    with protected as url, tab(stack.browser, url, bypass_csp=True, **options) as opened:
+        visit(opened.page, "")
+        expect(opened.page.get_by_role("heading", name="Sign in")).to_be_visible()
+        picture = folder / f"console-sign-in-{screen}-{scheme}.png"
+        opened.page.screenshot(path=picture, full_page=True)
+        assert opened.violations() == []
+        assert opened.overflow() <= 0
         assert opened.faults == []
 
 

@@ -271,15 +271,15 @@ def test_grid_and_empty_files_in_several_processes(replay: Command) -> None:
         (["--events", "a=a.jsonl", "-f", "r.yaml"], "stream a occurs 2 times"),
         (
             ["--events", "a=a.jsonl", "-f", "bad.yaml"],
-            r"bad.yaml, document 1 \(line 1\), stream bad: max_uncertainty is missing",
+            r"bad.yaml, document 1 \(line 1\), stream bad: max_uncertainty: is missing",
         ),
         (
             ["--events", "a=a.jsonl", "-f", "odd.yaml"],
-            "condition odd: window_s must not be negative; got -1s",
+            "condition odd: window_s: must not be negative; got -1s",
         ),
-        (["--events", "a=a.jsonl", "-f", "two.yaml"], "emit best .*; block_interval_s "),
+        (["--events", "a=a.jsonl", "-f", "two.yaml"], "emit: best .*; block_interval_s "),
         (["--events", "a=a.jsonl", "-f", "lost.yaml"], "lost reads stream gone, .* use one of: a"),
-        (["--events", "a=a.jsonl", "-f", "mixed.yaml"], "mixed: b is partitioned by grid with 1"),
+        (["--events", "a=a.jsonl", "-f", "mixed.yaml"], "mixed: b: is partitioned by grid with 1"),
         (["--events", "all=a.jsonl", "--condition", "self", "--alarms", "no/x"], "cannot be wri"),
         (["--events", "all=.", "--condition", "self", "--format", "csv"], "Is a directory"),
     ],
@@ -472,4 +472,4 @@ def test_emit_best_is_refused_in_a_grid_of_several_groups(replay: Command) -> No
     (replay.folder / "r.yaml").write_text(text, encoding="utf-8")
     done = replay("--condition", "self", "--events", f"all={replay.write('e.jsonl')}")
     assert done.code == 2
-    assert "emit best requires that every B of an A is in one slot" in done.err
+    assert "emit: best requires that every B of an A is in one slot" in done.err

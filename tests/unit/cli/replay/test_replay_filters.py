@@ -58,4 +58,4 @@ def test_a_filter_that_does_not_fit_is_refused_with_its_field(replay: Command) -
     a, b = replay.write("a.jsonl", event("a1", 0)), replay.write("b.jsonl", event("b1", 0))
     done = replay("--events", f"a={a}", "--events", f"b={b}")
     assert done.code != 0
-    assert "where.a.severity.min must be a 64-bit integer" in " ".join(done.err.split())
+    assert "where.a.severity.min: must be a 64-bit integer" in " ".join(done.err.split())

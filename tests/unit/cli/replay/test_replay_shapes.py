@@ -201,11 +201,11 @@ def test_setup_resolves_templates_and_blocks_keep_the_shapes(tmp_path: Path) -> 
         ),
         (
             RESOURCES.replace("0.5]", "0.4]"),
-            r'template halves: buckets the sum of the "p" must be exactly 1; got 0\.9',
+            r'template halves: buckets: the sum of the "p" must be exactly 1; got 0\.9',
         ),
         (
             RESOURCES.replace("hi_us", "high"),
-            r"template halves: buckets\[1\]\.high is not a field of a bucket",
+            r"template halves: buckets\[1\]\.high: is not a field of a bucket",
         ),
         (
             RESOURCES.replace("buckets", "bucket"),
@@ -213,9 +213,9 @@ def test_setup_resolves_templates_and_blocks_keep_the_shapes(tmp_path: Path) -> 
         ),
         (
             RESOURCES.replace("100us", "80us"),
-            "stream s: max_uncertainty template halves is 90us long",
+            "stream s: max_uncertainty: template halves is 90us long",
         ),
-        (RESOURCES.replace("[halves]", "halves"), "stream s: templates must be a list"),
+        (RESOURCES.replace("[halves]", "halves"), "stream s: templates: must be a list"),
     ],
 )
 def test_setup_says_what_is_wrong_with_templates(
