@@ -123,7 +123,7 @@ def service_process(
 @contextmanager
 def running_service(bootstrap: str, prefix: str, logs: Path, **settings: str) -> Iterator[str]:
     """Run the service as a process, with a given broker and prefix, and yield its URL."""
-    process, url = service_process(bootstrap, prefix, logs, **settings)
+    process, url = service_process(bootstrap, prefix, logs, settings)
     process.start()
     try:
         with ServiceClient(url) as client:
