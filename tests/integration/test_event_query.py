@@ -1,4 +1,4 @@
-"""The running example of event queries: from REST to its results, and through a kill."""
+"""The running example, and a query of events that last: from REST to results, through a kill."""
 
 from __future__ import annotations
 
@@ -28,8 +28,15 @@ ON event s: Smoke {area {var X}, level {>= 2}}
 WHERE s.rt.end <= r.rt.begin,
       r.rt.begin <= s.rt.end + 5 min
 END"""
+LASTING = """\
+DETECT Unattended {area {var X}, rule {"no visit"}}
+ON event s: Smoke {area {var X}}
+   not event v: Visit {area {var X}}
+WHERE v.rt.begin <= s.rt.end, s.rt.end <= v.rt.end
+END"""
+QUERIES = {"unreported": QUERY, "unattended": LASTING}
 ATTRIBUTES = {"area": "area", "level": {"path": "level", "type": "integer"}}
-STREAMS = {
+STREAMS: dict[str, dict[str, Any]] = {
     name: {
         "topic": f"{PREFIX}-{name}",
         "max_uncertainty": "0s",
@@ -39,6 +46,16 @@ STREAMS = {
         "attributes": ATTRIBUTES,
     }
     for name in ("smoke", "report")
+} | {
+    "visit": {
+        "topic": f"{PREFIX}-visit",
+        "mapping": {"id": "id", "begin": "from", "end": "to", "format": "epoch_us"},
+        "max_length": "1h",
+        "max_delay": "1h",
+        "clock": "replay",
+        "partitioning": "grid",
+        "attributes": {"area": "area"},
+    }
 }
 
 
@@ -46,7 +63,13 @@ def event(name: str, minute: int, area: str = "lab", level: int = 3) -> dict[str
     return {"id": name, "time": minute * MINUTE, "area": area, "level": level}
 
 
+def visit(name: str, first: int, last: int, area: str = "lab") -> dict[str, Any]:
+    return {"id": name, "from": first * MINUTE, "to": last * MINUTE, "area": area}
+
+
 def timed(it: dict[str, Any]) -> dict[str, Any]:
+    if "from" in it:
+        return it
     return {"earliest": it["time"], "latest": it["time"], **{k: it[k] for k in it if k != "time"}}
 
 
@@ -58,7 +81,15 @@ SMOKE = [
     event("s4", 40, "hall"),
 ]
 REPORT = [event("r1", 16), event("r2", 25), event("r4", 41), event("r5", 60)]
-FOUND = {"s1": "lab", "s4": "hall"}
+# v1 covers s1, and v2 ends with s3; s2 is between both, and s4 in another area.
+VISIT = [visit("v1", 5, 12), visit("v2", 21, 30)]
+EVENTS = {"smoke": SMOKE, "report": REPORT, "visit": VISIT}
+FOUND = {
+    ("unreported", "s1", "lab"),
+    ("unreported", "s4", "hall"),
+    ("unattended", "s2", "lab"),
+    ("unattended", "s4", "hall"),
+}
 
 
 def write_lines(file: Path, events: list[dict[str, Any]]) -> Path:
@@ -72,8 +103,11 @@ def write_resources(folder: Path) -> Path:
         json.dumps({"kind": "stream", "name": name, **document}) + "\n"
         for name, document in STREAMS.items()
     )
-    query = "".join(f"  {line}\n" for line in QUERY.splitlines())
-    file.write_text(f"{streams}---\nkind: event_query\nname: unreported\nquery: |-\n{query}")
+    queries = ""
+    for name, text in QUERIES.items():
+        query = "".join(f"  {line}\n" for line in text.splitlines())
+        queries += f"---\nkind: event_query\nname: {name}\nquery: |-\n{query}"
+    file.write_text(f"{streams}{queries}")
     return file
 
 
@@ -82,24 +116,22 @@ def send(bootstrap: str, stream: str, *events: dict[str, Any]) -> None:
     produce(bootstrap, topic, [Sent(json.dumps(timed(it)).encode()) for it in events])
 
 
-def areas(values: list[bytes | str]) -> dict[str, str]:
+def results(values: list[bytes | str]) -> set[tuple[str, str, str]]:
     found = [json.loads(it) for it in values]
     assert {(it["kind"], it["type"], it["attributes"]["rule"]) for it in found} <= {
-        ("event_query", "Alarm", "no report")
+        ("event_query", "Alarm", "no report"),
+        ("event_query", "Unattended", "no visit"),
     }
-    return {it["events"]["s"]["id"]: it["attributes"]["area"] for it in found}
+    return {(it["condition"], it["events"]["s"]["id"], it["attributes"]["area"]) for it in found}
 
 
 def test_replay_evaluates_it(tmp_path: Path) -> None:
     alarms = tmp_path / "alarms.jsonl"
-    files = {
-        "smoke": write_lines(tmp_path / "smoke.jsonl", SMOKE),
-        "report": write_lines(tmp_path / "report.jsonl", REPORT),
-    }
+    files = {name: write_lines(tmp_path / f"{name}.jsonl", found) for name, found in EVENTS.items()}
     given = [it for name, file in files.items() for it in ("--events", f"{name}={file}")]
     done = coincide("replay", "-f", str(write_resources(tmp_path)), *given, "--alarms", str(alarms))
     assert done.returncode == 0, done.stderr
-    assert areas(list(alarms.read_text().splitlines())) == FOUND
+    assert results(list(alarms.read_text().splitlines())) == FOUND
 
 
 def test_service_job_and_commands_take_it(kafka_bootstrap: str, tmp_path: Path) -> None:
@@ -125,6 +157,7 @@ def test_service_job_and_commands_take_it(kafka_bootstrap: str, tmp_path: Path) 
 def check_results(job: JobUnderTest, client: httpx.Client) -> None:
     send(job.bootstrap, "smoke", *SMOKE[:2])
     send(job.bootstrap, "report", *REPORT[:2])
+    send(job.bootstrap, "visit", *VISIT[:1])
     # A restart finds the buffered events and its bound again.
     job.wait_for_slots(lambda slots: any(slot["conditions"] for slot in slots))
     assert job.stop() == 0
@@ -133,11 +166,12 @@ def check_results(job: JobUnderTest, client: httpx.Client) -> None:
     job.kill()
     job.start()
     send(job.bootstrap, "report", *REPORT[2:])
+    send(job.bootstrap, "visit", *VISIT[1:])
     for stream in STREAMS:
         close(job, client, stream)
     records = job.read(job.topics.alarms, lambda found: len(found) >= len(FOUND))
     assert len(records) == len(FOUND)
-    assert areas([it.value or b"" for it in records]) == FOUND
+    assert results([it.value or b"" for it in records]) == FOUND
     assert {it.headers["ce_type"] for it in records} == {b"coincide.event_query.v1"}
     status = client.get("/v1/conditions/unreported/status").json()
     assert (status["state"], set(status["streams"])) == ("running", {"smoke", "report"})
@@ -156,7 +190,7 @@ def close(job: JobUnderTest, client: httpx.Client, stream: str) -> None:
 
 
 def check_commands(environment: dict[str, str], folder: Path) -> None:
-    tail = coincide("tail", "--from-beginning", "-n", "2", environment=environment)
+    tail = coincide("tail", "--from-beginning", "-n", "4", environment=environment)
     assert tail.returncode == 0, tail.stderr
     assert (
         'unreported  Alarm  area="lab"  rule="no report"  [1970-01-01T00:10:00Z]  s=smoke:s1'
