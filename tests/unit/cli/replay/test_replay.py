@@ -277,7 +277,7 @@ def test_grid_and_empty_files_in_several_processes(replay: Command) -> None:
             ["--events", "a=a.jsonl", "-f", "odd.yaml"],
             "condition odd: window_s: must not be negative; got -1s",
         ),
-        (["--events", "a=a.jsonl", "-f", "two.yaml"], "emit: best .*; block_interval_s "),
+        (["--events", "a=a.jsonl", "-f", "two.yaml"], "emit: best .*; block_interval_s: requires "),
         (["--events", "a=a.jsonl", "-f", "lost.yaml"], "lost reads stream gone, .* use one of: a"),
         (["--events", "a=a.jsonl", "-f", "mixed.yaml"], "mixed: b: is partitioned by grid with 1"),
         (["--events", "all=a.jsonl", "--condition", "self", "--alarms", "no/x"], "cannot be wri"),

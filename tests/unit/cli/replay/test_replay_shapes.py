@@ -209,7 +209,7 @@ def test_setup_resolves_templates_and_blocks_keep_the_shapes(tmp_path: Path) -> 
         ),
         (
             RESOURCES.replace("buckets", "bucket"),
-            "bucket is not a field .* mean buckets",
+            "bucket: is not a field .* mean buckets",
         ),
         (
             RESOURCES.replace("100us", "80us"),
