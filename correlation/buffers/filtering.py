@@ -20,8 +20,6 @@ import numpy as np
 from correlation.buffers.buffer import StreamBuffer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
     from correlation.buffers.columns import Int64s
@@ -30,21 +28,6 @@ if TYPE_CHECKING:
 
 # An event is chosen if one of the filters matches.
 Filters = frozenset["Filter"]
-ROLES = ("a", "b")
-
-
-class Where(NamedTuple):
-    """The filters of the two roles; None: all events."""
-
-    a: Filter | None = None
-    b: Filter | None = None
-
-    def to_document(self) -> dict[str, object]:
-        """Return the filters as JSON values; empty without filters."""
-        return {name: it.to_document() for name, it in self._asdict().items() if it is not None}
-
-
-NO_FILTERS = Where()
 
 
 class Chosen(NamedTuple):
@@ -105,18 +88,3 @@ def choose_buffered(buffer: StreamBuffer, filters: Filters) -> StreamBuffer:
         if chosen is not None:
             found.append((number, chosen))
     return StreamBuffer(found, buffer.max_latest, buffer.forgotten_below)
-
-
-def filters_of_streams(a: str, b: str, where: Where) -> Mapping[str, Filters]:
-    """Return the filters of the streams of which only some events can be in a result.
-
-    In a self-correlation these are the events that pass the filter of either role.
-    """
-    filters: dict[str, Filters] = {}
-    unfiltered = set()
-    for stream, wanted in ((a, where.a), (b, where.b)):
-        if wanted is None:
-            unfiltered.add(stream)
-        else:
-            filters[stream] = filters.get(stream, frozenset()) | {wanted}
-    return {stream: it for stream, it in filters.items() if stream not in unfiltered}

@@ -7,14 +7,19 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from correlation.buffers.filtering import NO_FILTERS, ROLES, Where
 from correlation.errors import FieldErrors, InvalidFieldError
 from correlation.limits import BLOCK_SIZE_LIMIT, DURATION_LIMIT_US, PAIRS_LIMIT
 from correlation.resources.checks import check_duration, check_name, check_topic
 from correlation.resources.durations import format_duration
 from correlation.resources.partitioning import check_meeting
 from correlation.resources.records import require
-from correlation.resources.role_filters import bind_role_filters, read_role_filters
+from correlation.resources.role_filters import (
+    NO_FILTERS,
+    ROLES,
+    Where,
+    bind_role_filters,
+    read_role_filters,
+)
 from correlation.resources.thresholds import read_threshold
 from correlation.timing.intervals.algorithms import ALGORITHMS
 from correlation.timing.intervals.choosing import AUTO

@@ -30,10 +30,10 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from correlation.buffers.filtering import NO_FILTERS
 from correlation.explaining import CONTRACT, ReadEvent, Step, Steps, describe_delay, read_given
 from correlation.resources.durations import describe_duration
 from correlation.resources.histogram import Histogram
+from correlation.resources.role_filters import NO_FILTERS
 from correlation.timing.conditions import BEST, PAIRS, UNMATCHED
 from correlation.timing.histograms.exact import exact_probability, is_satisfied
 from correlation.timing.histograms.reach import stream_reach
@@ -47,10 +47,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from fractions import Fraction
 
-    from correlation.buffers.filtering import Where
     from correlation.explaining import GivenRecord
     from correlation.parsing.event_reader import MappedEvent
     from correlation.resources.attributes import AttributeValue
+    from correlation.resources.role_filters import Where
     from correlation.resources.streams import Stream
     from correlation.timing.conditions import TimingCondition
     from correlation.timing.intervals.regions import Regions

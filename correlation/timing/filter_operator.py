@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from correlation.buffers.filtering import choose_buffered, choose_events, filters_of_streams
+from correlation.buffers.filtering import choose_buffered, choose_events
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from correlation.buffers.filtering import Where
+    from correlation.buffers.filtering import Filters
     from correlation.operators import Evaluation, Operator, View
+    from correlation.resources.role_filters import Where
     from correlation.timing.conditions import TimingCondition
 
 
@@ -73,3 +74,18 @@ class FilterOperator:
         return self._operator.evaluate(
             replace(view, fresh=fresh, record_timestamp_us=stamps, buffers=buffers)
         )
+
+
+def filters_of_streams(a: str, b: str, where: Where) -> Mapping[str, Filters]:
+    """Return the filters of the streams of which only some events can be in a result.
+
+    In a self-correlation these are the events that pass the filter of either role.
+    """
+    filters: dict[str, Filters] = {}
+    unfiltered = set()
+    for stream, wanted in ((a, where.a), (b, where.b)):
+        if wanted is None:
+            unfiltered.add(stream)
+        else:
+            filters[stream] = filters.get(stream, frozenset()) | {wanted}
+    return {stream: it for stream, it in filters.items() if stream not in unfiltered}

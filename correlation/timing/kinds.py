@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from correlation.buffers.filtering import NO_FILTERS, ROLES
 from correlation.condition_kind import ConditionKind, Field, Values
 from correlation.limits import PAIRS_LIMIT
+from correlation.resources.role_filters import NO_FILTERS, ROLES
 from correlation.timing.block_operator import BlockOperator
 from correlation.timing.conditions import (
     ALGORITHM_CHOICES,

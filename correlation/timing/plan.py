@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from correlation.buffers.filtering import NO_FILTERS
 from correlation.condition_kind import Chance, Load
 from correlation.resources.durations import format_duration
+from correlation.resources.role_filters import NO_FILTERS
 from correlation.timing.chance import SECONDS_PER_HOUR, count_chance_alarms
 from correlation.timing.conditions import BEST, PAIRS, UNMATCHED
 from correlation.timing.final_chance import count_final_alarms

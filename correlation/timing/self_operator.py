@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from correlation.buffers.columns import Int64s
-    from correlation.buffers.filtering import Where
     from correlation.buffers.segment import Segment
     from correlation.operators import Evaluation, View
     from correlation.resources.filters import Filter
+    from correlation.resources.role_filters import Where
     from correlation.resources.streams import Stream
     from correlation.timing.alarms import PairBatch
     from correlation.timing.conditions import TimingCondition

@@ -8,7 +8,6 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from correlation.buffers.filtering import NO_FILTERS, Where
 from correlation.errors import FieldErrors, InvalidFieldError
 from correlation.limits import DURATION_LIMIT_US
 from correlation.resources.checks import check_duration, check_name, check_topic
@@ -16,7 +15,13 @@ from correlation.resources.decimals import read_decimal
 from correlation.resources.durations import format_duration
 from correlation.resources.partitioning import check_meeting
 from correlation.resources.records import require
-from correlation.resources.role_filters import bind_role_filters, read_role_filters
+from correlation.resources.role_filters import (
+    NO_FILTERS,
+    ROLES,
+    Where,
+    bind_role_filters,
+    read_role_filters,
+)
 from correlation.resources.streams import Stream
 from correlation.topk.change_format import KIND
 from correlation.topk.similarities import (
@@ -31,7 +36,6 @@ LIST_LIMIT = 10_000
 EVERY, BATCH = REPORT_CHOICES = ("every", "batch")
 SHORTEST = "shortest"
 SEARCH_CHOICES = (SHORTEST, "newest")
-ROLES = ("a", "b")
 _SHOWN = 40
 
 

@@ -19,7 +19,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from correlation.buffers.filtering import NO_FILTERS
 from correlation.explaining import (
     CONTRACT,
     FindList,
@@ -32,9 +31,10 @@ from correlation.explaining import (
     read_given,
 )
 from correlation.resources.durations import describe_duration
+from correlation.resources.role_filters import NO_FILTERS, ROLES
 from correlation.resources.streams import Stream
 from correlation.result_format import as_text
-from correlation.topk.condition import ROLES, TopKCondition, bind_where
+from correlation.topk.condition import TopKCondition, bind_where
 from correlation.topk.ranking import PlacedPair, describe_place, find_rank
 
 STEPS = (

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from correlation.buffers.columns import BytesColumn, Int64s, SetsColumn
-from correlation.buffers.filtering import Where, matches_rows
+from correlation.buffers.filtering import matches_rows
 from correlation.buffers.segment import Segment
 from correlation.limits import UNKNOWN_WATERMARK
+from correlation.resources.role_filters import Where
 from correlation.resources.tokens import TOKENS_COLUMN
 from correlation.topk.cells import Division, Key
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 
 from correlation.condition_kind import ConditionKind, Field, Values
 from correlation.lists import Lists
+from correlation.resources.role_filters import ROLES
 from correlation.resources.streams import Stream
 from correlation.topk.change_format import KIND
 from correlation.topk.condition import (
     BATCH,
     LIST_LIMIT,
     REPORT_CHOICES,
-    ROLES,
     SEARCH_CHOICES,
     SHORTEST,
     TopKCondition,

@@ -8,14 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from correlation.buffers.buffer import StreamBuffer
-from correlation.buffers.filtering import Where
 from correlation.operators import Result, Share
 from correlation.resources.attributes import attributes_to_document
-from correlation.resources.role_filters import read_role_filters
+from correlation.resources.role_filters import ROLES, Where, read_role_filters
 from correlation.resources.streams import Stream
 from correlation.resources.tokens import fingerprint
 from correlation.topk.cells import Division, Key
-from correlation.topk.condition import ROLES, TopKCondition
+from correlation.topk.condition import TopKCondition
 from correlation.topk.gathering import Part, Range, gather_sets, list_keys
 from correlation.topk.listed import KeyedList, ListedPair, list_moves
 from correlation.topk.local import BUILT, NET, LocalList, Moment, SlotShare, Step, make_share

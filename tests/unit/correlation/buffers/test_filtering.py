@@ -14,10 +14,8 @@ from correlation.buffers.buffer import StreamBuffer
 from correlation.buffers.columns import DictionaryColumn
 from correlation.buffers.events import Events
 from correlation.buffers.filtering import (
-    Where,
     choose_buffered,
     choose_events,
-    filters_of_streams,
     matches_rows,
 )
 from correlation.buffers.segment import Segment
@@ -90,24 +88,3 @@ def test_buffers_keep_numbers_and_bounds() -> None:
     chosen = choose_buffered(buffer, frozenset({wanted("B")}))
     assert [(number, it.id.to_list()) for number, it in chosen.segments] == [(7, [b"1"])]
     assert (chosen.max_latest, chosen.forgotten_below) == (9, 2)
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "where", "expected"),
-    [
-        ("x", "y", Where(), {}),
-        ("x", "y", Where(a=wanted("A")), {"x": {"A"}}),
-        ("x", "y", Where(wanted("A"), wanted("B")), {"x": {"A"}, "y": {"B"}}),
-        ("x", "x", Where(wanted("A"), wanted("B")), {"x": {"A", "B"}}),
-        # Every event of the stream may be B.
-        ("x", "x", Where(a=wanted("A")), {}),
-    ],
-)
-def test_a_stream_is_filtered_by_all_of_its_roles(
-    a: str, b: str, where: Where, expected: dict[str, set[str]]
-) -> None:
-    found = filters_of_streams(a, b, where)
-    rules = {
-        stream: {it.to_document()["rule"] for it in filters} for stream, filters in found.items()
-    }
-    assert rules == expected

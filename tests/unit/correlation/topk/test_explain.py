@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from correlation.buffers.filtering import Where
 from correlation.explaining import FoundList, GivenRecord
 from correlation.resources.filters import read_filter
+from correlation.resources.role_filters import Where
 from correlation.topk.condition import TopKCondition
 from correlation.topk.explain import explain_pair
 from correlation.topk.similarities import HAMMING, JACCARD

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from correlation.buffers.filtering import Where
 from correlation.buffers.segment import Segment
 from correlation.condition_kind import Load
 from correlation.resources.filters import read_filter
 from correlation.resources.partitioning import Partitioning
+from correlation.resources.role_filters import Where
 from correlation.sampling import SampleRecord, StreamSample, read_sample
 from correlation.topk.condition import TopKCondition
 from correlation.topk.kind import TOPK_KIND
