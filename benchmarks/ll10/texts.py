@@ -59,8 +59,8 @@ number of events. `simple` holds a few more: an obsolete event stays while an ev
 still needed.
 
 **Cause of the difference.** The lazy algorithms hold half a block more, not a whole block: a block
-grows from 0 to 1,000 events, and the mean is counted. At high rates they hold a part of the buffer
-more: stored segments are rewritten when half of their events are obsolete, not event by event.
+grows from 0 to 1,000 events, and the mean is counted. At high rates they hold a quarter more: stored
+segments are rewritten when half of their events are obsolete, not event by event.
 """
 
 COSTS = """\
@@ -111,9 +111,9 @@ satisfied: this raises the ratio and saves no work.
 
 **Result.** As printed, the table decides less than a tenth of our probe regions. The prose reading
 decides 28 to 39 %, satisfied entries 36 to 43 %, and `lazy_lookup` 74 to 81 %. With the paper's
-regions every reading falls with the block size, the printed one most. With ours it changes by less
-than two points; at a threshold of 0.5 satisfied entries rise by one point, and at 0.8 `lazy_lookup`
-falls from 81 to 78 %.
+regions every reading falls with the block size, the printed one most. With ours each reading
+changes by about two points at most, except that `lazy_lookup` falls from 81 to 78 % at a threshold
+of 0.8; at 0.5 satisfied entries and `lazy_lookup` rise by one point.
 
 **Cause of the difference.** Not known. The width of the regions does not explain it: with the
 paper's own regions no reading of the algorithm rises. The paper says that hit ratios depend on how
