@@ -59,8 +59,8 @@ number of events. `simple` holds a few more: an obsolete event stays while an ev
 still needed.
 
 **Cause of the difference.** The lazy algorithms hold half a block more, not a whole block: a block
-grows from 0 to 1,000 events, and the mean is counted. At high rates they hold a quarter more: stored
-segments are rewritten when half of their events are obsolete, not event by event.
+grows from 0 to 1,000 events, and the mean is counted. At high rates they hold a quarter more:
+stored segments are rewritten when half of their events are obsolete, not event by event.
 """
 
 COSTS = """\
