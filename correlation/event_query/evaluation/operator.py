@@ -108,6 +108,9 @@ class EventQueryOperator:
             [stream_of[it.alias] for it in query.positive],
             [stream_of[it.alias] for it in query.negated],
         )
+        # The last values: a block asks for the same several times.
+        self._last_progress: tuple[tuple[int, ...], int] = ((), 0)
+        self._last_keep: tuple[int, Mapping[str, int]] | None = None
 
     def begin(
         self,
@@ -130,11 +133,14 @@ class EventQueryOperator:
         """See `Operator.dump`."""
         return self._release.dump()
 
-    def keep_values(self, watermarks: Mapping[str, int]) -> dict[str, int]:
+    def keep_values(self, watermarks: Mapping[str, int]) -> Mapping[str, int]:
         """See `Operator.keep_values`."""
-        # The analysis excludes its keep values: it needs events whose time is larger.
-        keep = self._relevance.keep_values(self._progress(watermarks))
-        return {name: _limit(value + 1) for name, value in keep.items()}
+        progress = self._progress(watermarks)
+        if self._last_keep is None or self._last_keep[0] != progress:
+            # The analysis excludes its keep values: it needs events whose time is larger.
+            keep = self._relevance.keep_values(progress)
+            self._last_keep = progress, {name: _limit(it + 1) for name, it in keep.items()}
+        return self._last_keep[1]
 
     def evaluate(self, view: View) -> Evaluation:
         """See `Operator.evaluate`."""
@@ -175,8 +181,11 @@ class EventQueryOperator:
 
     def _progress(self, watermarks: Mapping[str, int]) -> int:
         """Return B, in µs."""
-        names = self._streams
-        return _limit(self._relevance.progress.value({it: watermarks[it] - 1 for it in names}))
+        known = tuple(watermarks[it] for it in self._streams)
+        if known != self._last_progress[0]:
+            times = {name: it - 1 for name, it in zip(self._streams, known, strict=True)}
+            self._last_progress = known, _limit(self._relevance.progress.value(times))
+        return self._last_progress[1]
 
     def _is_exact(self, stream: str) -> bool:
         """Return whether the events of a stream are exact instants."""
