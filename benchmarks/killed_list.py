@@ -62,7 +62,7 @@ _CONDITION = Resource(
     },
 )
 RESOURCES = (Resource("stream", SETS, 1, 0, stream_to_document(STREAM)), _CONDITION)
-# A change: what changed, rank, older set, younger set, time, reason.
+# A change: what changed, rank, older set, newer set, time, reason.
 Change = tuple[str, int, str, str, int, str]
 Listed = list[tuple[str, str]]
 
@@ -112,10 +112,10 @@ def lists_at(changes: Iterable[Change], times: Sequence[int]) -> list[Listed]:
     for as_of_us in times:
         # Sets that expire at a time are valid until it has passed.
         while rest and (rest[-1][4] < as_of_us or rest[-1][4:] == (as_of_us, "set")):
-            change, rank, older, younger, *_ = rest.pop()
-            ranks[older, younger] = rank
+            change, rank, older, newer, *_ = rest.pop()
+            ranks[older, newer] = rank
             if change == "left":
-                del ranks[older, younger]
+                del ranks[older, newer]
         found.append(sorted(ranks, key=ranks.__getitem__))
     return found
 

@@ -51,12 +51,12 @@ class Base(Operator):
         """Find all pairs, and sort them."""
         pairs = make_stock(count * (count - 1) // 2)
         n = _find_all_kernel(self.stream, count, self.table, self.similarity.key, pairs, self._mark)
-        # The pairs are found by descending older and ascending younger set.
+        # The pairs are found by descending older and ascending newer set.
         order = np.argsort(-pairs.key[:n], kind="stable")
         self._stock = make_stock(n + n // 8 + count)
         np.take(pairs.key[:n], order, out=self._stock.key[:n])
         np.take(pairs.older[:n], order, out=self._stock.older[:n])
-        np.take(pairs.younger[:n], order, out=self._stock.younger[:n])
+        np.take(pairs.newer[:n], order, out=self._stock.newer[:n])
         self._n, self.next = n, count
 
     def insert(self, count: int) -> None:
@@ -95,12 +95,12 @@ def _find_all_kernel(
     for older in range(count - 1, -1, -1):
         mark_tokens_kernel(stream, older, token_mark, older)
         size = stream.offsets[older + 1] - stream.offsets[older]
-        for younger in range(older + 1, count):
-            overlap = count_overlap_kernel(stream, younger, token_mark, older)
+        for newer in range(older + 1, count):
+            overlap = count_overlap_kernel(stream, newer, token_mark, older)
             if overlap > 0:
-                other = stream.offsets[younger + 1] - stream.offsets[younger]
+                other = stream.offsets[newer + 1] - stream.offsets[newer]
                 pairs.key[n] = find_key_kernel(table, key, overlap, size, other)
-                pairs.older[n], pairs.younger[n] = older, younger
+                pairs.older[n], pairs.newer[n] = older, newer
                 n += 1
     return n
 

@@ -127,8 +127,8 @@ def measure_point(
     swoop.fill(shape.window)
     pairs = swoop.list_pairs()
     equal = sum(
-        sets[older] == sets[younger]
-        for older, younger in zip(pairs.older.tolist(), pairs.younger.tolist(), strict=True)
+        sets[older] == sets[newer]
+        for older, newer in zip(pairs.older.tolist(), pairs.newer.tolist(), strict=True)
     )
     repeated = sum(count for count in counts.values() if count > 1) / shape.window
     return RatePoint(data, shape, measure(makers, shape, plan), repeated, equal)

@@ -93,7 +93,7 @@ class Scase(Operator):
         self._reserve(self._n + count)
         self._stock.key[: self._n] = pairs.key
         self._stock.older[: self._n] = pairs.older
-        self._stock.younger[: self._n] = pairs.younger
+        self._stock.newer[: self._n] = pairs.newer
         self.recompute()
 
     def insert(self, count: int) -> None:
@@ -185,7 +185,7 @@ def recompute_skyband_kernel(stock: Stock, n: int, stairs: Stock, heap: Int32s) 
     n : int
         Number of pairs.
     stairs : Stock
-        Output: the steps. Pairs whose older set is not after column `younger`, which ascends, are
+        Output: the steps. Pairs whose older set is not after column `newer`, which ascends, are
         relevant if they precede the pair of `key` and `older`.
     heap : int32[k]
         Work space.
@@ -203,11 +203,11 @@ def recompute_skyband_kernel(stock: Stock, n: int, stairs: Stock, heap: Int32s) 
         if older <= heap[0]:
             continue
         stock.key[kept], stock.older[kept] = key, older
-        stock.younger[kept] = stock.younger[at]
+        stock.newer[kept] = stock.newer[at]
         kept += 1
         _replace_first_kernel(heap, older)
-        if kept >= k and (steps == 0 or heap[0] > stairs.younger[steps - 1]):
-            stairs.key[steps], stairs.older[steps], stairs.younger[steps] = key, older, heap[0]
+        if kept >= k and (steps == 0 or heap[0] > stairs.newer[steps - 1]):
+            stairs.key[steps], stairs.older[steps], stairs.newer[steps] = key, older, heap[0]
             steps += 1
     return kept, steps
 
@@ -230,7 +230,7 @@ def get_candidates_kernel(
     mark_tokens_kernel(stream, new, token_mark, new)
     size = stream.offsets[new + 1] - stream.offsets[new]
     for older in range(new - 1, first - 1, -1):
-        while step > 0 and stairs.younger[step - 1] >= older:
+        while step > 0 and stairs.newer[step - 1] >= older:
             step -= 1
         if merging:
             overlap = _merge_tokens_kernel(stream, older, new)

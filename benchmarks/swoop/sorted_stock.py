@@ -1,7 +1,7 @@
 """A stock as sorted arrays of pairs, where the source has trees.
 
 The order of pairs is that of `correlation.topk.join.stock`: key descending, then the later older
-set, then the earlier younger set. Merging the candidates of a set into an array moves pairs that a
+set, then the earlier newer set. Merging the candidates of a set into an array moves pairs that a
 tree leaves in place, but moves them in sequence; a scan, which Algorithm 1 needs for every expired
 set, is many times faster in an array than in a tree.
 """
@@ -22,7 +22,7 @@ class Stock(NamedTuple):
 
     key: Int64s
     older: Int32s
-    younger: Int32s
+    newer: Int32s
 
 
 class Found(NamedTuple):
@@ -46,7 +46,7 @@ def grow_stock(stock: Stock, room: int) -> Stock:
     """Return the stock with more room."""
     grown, count = make_stock(room), len(stock.key)
     grown.key[:count], grown.older[:count] = stock.key, stock.older
-    grown.younger[:count] = stock.younger
+    grown.newer[:count] = stock.newer
     return grown
 
 
@@ -55,7 +55,7 @@ def list_stock(stock: Stock, size: int) -> Pairs:
     return Pairs(
         stock.key[:size].copy(),
         stock.older[:size].astype(np.int64),
-        stock.younger[:size].astype(np.int64),
+        stock.newer[:size].astype(np.int64),
     )
 
 
@@ -64,14 +64,14 @@ def drop_expired_kernel(stock: Stock, n: int, first: int) -> int:
     """Remove the pairs whose older set is before the first valid set; return the new size."""
     kept = 0
     for at in range(n):
-        key, older, younger = stock.key[at], stock.older[at], stock.younger[at]
-        stock.key[kept], stock.older[kept], stock.younger[kept] = key, older, younger
+        key, older, newer = stock.key[at], stock.older[at], stock.newer[at]
+        stock.key[kept], stock.older[kept], stock.newer[kept] = key, older, newer
         kept += older >= first
     return kept
 
 
 @njit(cache=True)
-def merge_found_kernel(stock: Stock, n: int, found: Found, m: int, younger: int) -> int:
+def merge_found_kernel(stock: Stock, n: int, found: Found, m: int, newer: int) -> int:
     """Merge the candidates of a set into a stock with room for them; return the new size.
 
     Parameters
@@ -84,7 +84,7 @@ def merge_found_kernel(stock: Stock, n: int, found: Found, m: int, younger: int)
         Candidates by descending number of the older set; sorted in place.
     m : int
         Number of candidates.
-    younger : int
+    newer : int
         Number of the set, larger than that of every other set.
     """
     if m == 0:
@@ -101,10 +101,10 @@ def merge_found_kernel(stock: Stock, n: int, found: Found, m: int, younger: int)
             or (stock.key[at] == found.key[place] and stock.older[at] < found.older[place])
         ):
             stock.key[to], stock.older[to] = stock.key[at], stock.older[at]
-            stock.younger[to] = stock.younger[at]
+            stock.newer[to] = stock.newer[at]
             at -= 1
         else:
             stock.key[to], stock.older[to] = found.key[place], found.older[place]
-            stock.younger[to] = younger
+            stock.newer[to] = newer
             place -= 1
     return n + m

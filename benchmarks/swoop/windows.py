@@ -36,7 +36,7 @@ JUDGED = 2_000
 _JAVA = "java"
 _MIB = 2**20
 _GAUGES = ("topk_stock_pairs", "topk_valid_sets", "topk_lists", "topk_last_value")
-# Ids of the older and the younger set, and their overlap.
+# Ids of the older and the newer set, and their overlap.
 Named = tuple[int, int, int]
 
 
@@ -161,7 +161,7 @@ def check_list(items: Iterable[dict[str, Any]], source: Source, valid_from_us: i
         for number in range(first, len(source.contents) - PARTITIONS)
     ]
     wanted = [
-        (it.older.number, it.younger.number, len(it.older.tokens & it.younger.tokens))
+        (it.older.number, it.newer.number, len(it.older.tokens & it.newer.tokens))
         for it in ranked_pairs("jaccard", sets, crossed=False)[:K]
     ]
     if not wanted or _named(items) != wanted:

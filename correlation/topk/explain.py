@@ -7,7 +7,7 @@ Steps, in order; the steps after a failed step are skipped:
     same_event  both records are the same event (pairs of one stream)
     key         the join keys differ (conditions with a list per key)
     tokens      a set is empty, or the sets share no token
-    window      the older set expires before the time of the younger one
+    window      the older set expires before the time of the newer one
     minimum     the similarity is less than min_similarity, or the distance exceeds max_distance
     rank        the present list does not contain the pair (if the list and the ids are known); see
                 `ranking`
@@ -43,7 +43,7 @@ STEPS = (
     Step("same_event", "both records of a stream are the same event", "two events"),
     Step("key", "the join keys differ"),
     Step("tokens", "a set is empty, or the sets share no token"),
-    Step("window", "the older set expires before the time of the younger one"),
+    Step("window", "the older set expires before the time of the newer one"),
     Step("minimum", "the similarity or distance is not within its limit"),
     Step("rank", "the list is full of better pairs"),
 )
@@ -150,7 +150,7 @@ class _Pair:
 
     @property
     def times(self) -> tuple[int, int]:
-        """Time of the older and of the younger set, in µs."""
+        """Time of the older and of the newer set, in µs."""
         found = [it.event.latest for it in (self.a, self.b) if it.event is not None]
         return min(found), max(found)
 
@@ -173,10 +173,10 @@ class _Pair:
         if condition.per_key:
             self._check_keys(steps)
         self._check_tokens(steps)
-        older, younger = self.times
-        apart = describe_duration(younger - older)
+        older, newer = self.times
+        apart = describe_duration(newer - older)
         window = describe_duration(condition.window_us)
-        if younger - older <= condition.window_us:
+        if newer - older <= condition.window_us:
             steps.take(passed=True, detail=f"the sets are {apart} apart, the window is {window}")
         else:
             steps.take(
@@ -248,12 +248,12 @@ class _Pair:
     def placed(self) -> PlacedPair:
         """The pair with its sets in their order; sets without an id have an empty one."""
         sides = (0, int(self.condition.crossed))
-        older, younger = sorted(
+        older, newer = sorted(
             ((it.event.latest, side, as_text(it.event.id or b"").encode()), size)
             for it, side, size in zip((self.a, self.b), sides, self.sizes, strict=True)
             if it.event is not None
         )
-        return PlacedPair(self.overlap, (older[1], younger[1]), older[0], younger[0])
+        return PlacedPair(self.overlap, (older[1], newer[1]), older[0], newer[0])
 
     def check_rank(self, steps: Steps, rank: int | None, listed: FoundList | None) -> None:
         """Take the step that the present list decides."""

@@ -44,7 +44,7 @@ class ListedPair(NamedTuple):
     key: int
     overlap: int
     older: SetRef
-    younger: SetRef
+    newer: SetRef
 
 
 class Move(NamedTuple):
@@ -259,7 +259,7 @@ class KeyedList:
         events = list(self._follow(changes))
         self.arrivals = []
         if sets is not None:
-            completed = changes.pairs.younger[changes.entered & (changes.pairs.younger >= fresh)]
+            completed = changes.pairs.newer[changes.entered & (changes.pairs.newer >= fresh)]
             arrived = sets.arrived_us[completed - fresh]
             self.arrivals = arrived[arrived > UNKNOWN_WATERMARK].tolist()
         self._dictionary.forget_unused(self._join)
@@ -322,9 +322,9 @@ class KeyedList:
         found = self._named.get(place)
         if found is not None:
             return found
-        older, younger = self._ref(-place[1]), self._ref(place[2])
-        overlap = self._condition.similarity.overlap_needed(-place[0], older.size, younger.size)
-        return ListedPair(-place[0], overlap or 0, older, younger)
+        older, newer = self._ref(-place[1]), self._ref(place[2])
+        overlap = self._condition.similarity.overlap_needed(-place[0], older.size, newer.size)
+        return ListedPair(-place[0], overlap or 0, older, newer)
 
     def _find(self, number: int) -> tuple[_Batch, int]:
         """Return the batch of a set, and its row."""
@@ -348,5 +348,5 @@ _NO_SETS = Block(
 
 def _places(pairs: Pairs) -> Iterator[tuple[int, int, int]]:
     """Yield the pairs as tuples in whose order they are listed."""
-    columns = (-pairs.key).tolist(), (-pairs.older).tolist(), pairs.younger.tolist()
+    columns = (-pairs.key).tolist(), (-pairs.older).tolist(), pairs.newer.tolist()
     return zip(*columns, strict=True)

@@ -136,14 +136,14 @@ _FIELDS = ("name", "version", "a", "b", "k", "window_us", "every", "output_topic
 
 
 def _write_pair(pair: ListedPair) -> list[object]:
-    refs = [[it.time_us, it.side, _write_id(it.id), it.size] for it in (pair.older, pair.younger)]
+    refs = [[it.time_us, it.side, _write_id(it.id), it.size] for it in (pair.older, pair.newer)]
     return [pair.key, pair.overlap, *refs]
 
 
 def _read_pair(written: Sequence[Any]) -> ListedPair:
     key, overlap, *refs = written
-    older, younger = (SetRef(time_us, side, _read_id(it), size) for time_us, side, it, size in refs)
-    return ListedPair(key, overlap, older, younger)
+    older, newer = (SetRef(time_us, side, _read_id(it), size) for time_us, side, it, size in refs)
+    return ListedPair(key, overlap, older, newer)
 
 
 # Ids may be any bytes, which JSON cannot contain.
@@ -180,7 +180,7 @@ def _order(reason: str, time_us: int, entered: Sequence[ListedPair], *, every: b
     if reason == "expiry" or not entered:
         return (ADVANCED, time_us, _EXPIRY, 0, b"")
     # All pairs that enter because of a set are pairs of this set.
-    cause = entered[0].younger
+    cause = entered[0].newer
     return (ADVANCED, time_us, _SETS, cause.side, cause.id)
 
 

@@ -64,7 +64,7 @@ class _Pool:
     def __init__(self, lists: Sequence[LocalList]) -> None:
         present = [pair for it in lists for pair in it.before]
         entering = [pair for it in lists for step in it.steps for pair in step.entered]
-        sets = {ref[:3] for pair in present + entering for ref in (pair.older, pair.younger)}
+        sets = {ref[:3] for pair in present + entering for ref in (pair.older, pair.newer)}
         # Number of each set in the order of sets.
         self._numbers = {name: number for number, name in enumerate(sorted(sets))}
         self._copies = Counter(present)
@@ -72,7 +72,7 @@ class _Pool:
 
     def _place(self, pair: ListedPair) -> _Place:
         """Return a pair as a tuple in whose order pairs are listed."""
-        return -pair.key, -self._number(pair.older), self._number(pair.younger), pair
+        return -pair.key, -self._number(pair.older), self._number(pair.newer), pair
 
     def _number(self, ref: SetRef) -> int:
         return self._numbers[ref[:3]]
@@ -215,7 +215,7 @@ def _describe_change(condition: TopKCondition, moment: Moment, change: _Change) 
         for it in left:
             reasons[it] = "expiry" if it.older.time_us < valid_from_us else "set"
         for it in entered:
-            reasons[it] = "set" if it.younger.time_us > moment.previous_us else "expiry"
+            reasons[it] = "set" if it.newer.time_us > moment.previous_us else "expiry"
         reason = "set" if "set" in reasons.values() else "expiry"
     return list_moves(
         change.before, change.after, change.time_us, reason, reasons, first_rank=change.first_rank

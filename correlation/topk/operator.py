@@ -341,7 +341,7 @@ class TopKOperator:
         }
         if self._division.is_single and lists and len(lists[0].pairs) == condition.k:
             last = lists[0].pairs[-1]
-            sizes = last.older.size, last.younger.size
+            sizes = last.older.size, last.newer.size
             gauges["topk_last_value"] = condition.similarity.value(last.overlap, *sizes)
         return Evaluation(
             results,

@@ -7,7 +7,7 @@ later. Reasons, in order:
 1. the pair ended before the list was written;
 2. the list is full of better pairs: an overlap with which the pair precedes the last of them is
    needed. If all of them end no earlier, it can never enter (docs/proofs.md, P-TOPK-SKYBAND);
-3. the younger set has not taken effect;
+3. the newer set has not taken effect;
 4. a set is missing: its record came later, or before the condition began, or is a copy.
 """
 
@@ -30,13 +30,13 @@ class PlacedPair(NamedTuple):
     overlap: int
     sizes: tuple[int, int]
     older: SetPlace
-    younger: SetPlace
+    newer: SetPlace
 
 
 def find_rank(condition: TopKCondition, pair: PlacedPair, found: FoundList | None) -> int | None:
     """Return the rank of a pair in the present list, or None; parameters as `describe_place`."""
     items = () if found is None else found.items or ()
-    sets = (pair.older, pair.younger)
+    sets = (pair.older, pair.newer)
     return next((it["rank"] for it in items if _read_sets(condition, it) == sets), None)
 
 
@@ -74,10 +74,10 @@ def describe_place(condition: TopKCondition, pair: PlacedPair, found: FoundList 
             f"the list is full of better pairs; {needed}; the pair can enter after "
             f"{describe_moment(ends_us)}, when listed pairs end, and until {until}"
         )
-    if pair.younger[0] > found.as_of_us:
-        moment = describe_moment(pair.younger[0])
+    if pair.newer[0] > found.as_of_us:
+        moment = describe_moment(pair.newer[0])
         return (
-            f"the younger set has not taken effect: its time is {moment}, and the list is as of "
+            f"the newer set has not taken effect: its time is {moment}, and the list is as of "
             f"{as_of}"
         )
     return (
@@ -87,12 +87,12 @@ def describe_place(condition: TopKCondition, pair: PlacedPair, found: FoundList 
 
 
 def _read_sets(condition: TopKCondition, item: Mapping[str, Any]) -> tuple[SetPlace, SetPlace]:
-    """Read the older and the younger set of an item of a present list."""
-    older, younger = (
+    """Read the older and the newer set of an item of a present list."""
+    older, newer = (
         (it["time"], int(condition.crossed and it["stream"] == condition.b), it["id"].encode())
         for it in (item["older"], item["newer"])
     )
-    return older, younger
+    return older, newer
 
 
 def _read_pair(condition: TopKCondition, item: Mapping[str, Any]) -> PlacedPair:
@@ -107,7 +107,7 @@ def _precedes(condition: TopKCondition, first: PlacedPair, second: PlacedPair) -
         return bool(keys[0] > keys[1])
     if first.older != second.older:
         return first.older > second.older
-    return first.younger < second.younger
+    return first.newer < second.newer
 
 
 def _describe_needed(condition: TopKCondition, pair: PlacedPair, last: PlacedPair) -> str:

@@ -52,13 +52,13 @@ class KeyedMoves(NamedTuple):
 
 def describe_pair(condition: TopKCondition, pair: ListedPair) -> dict[str, Any]:
     """Return value, overlap and sets of a pair as a JSON-able dict."""
-    sizes = pair.older.size, pair.younger.size
+    sizes = pair.older.size, pair.newer.size
     return {
         condition.measure: condition.similarity.value(pair.overlap, *sizes),
         "overlap": pair.overlap,
         "sizes": list(sizes),
         "older": _describe_set(condition, pair.older),
-        "newer": _describe_set(condition, pair.younger),
+        "newer": _describe_set(condition, pair.newer),
     }
 
 
@@ -108,7 +108,7 @@ class TopKChanges:
                     **keyed,
                     "detected_at": next(moments),
                 }
-                ids = as_text(pair.older.id), as_text(pair.younger.id)
+                ids = as_text(pair.older.id), as_text(pair.newer.id)
                 names = [*keyed.values(), *ids]
                 record_key = f"{condition.name}/{json.dumps(names, ensure_ascii=False)}"
                 ident = (

@@ -210,8 +210,8 @@ def _read_list(condition: TopKCondition, join: TopKJoin, sizes: Int64s, trial: T
     """Add the pairs of a list to the trial."""
     similarity, value = condition.similarity, None
     pairs = join.list_pairs()
-    for key, older, younger in zip(*(it.tolist() for it in pairs), strict=True):
-        r, s = int(sizes[older]), int(sizes[younger])
+    for key, older, newer in zip(*(it.tolist() for it in pairs), strict=True):
+        r, s = int(sizes[older]), int(sizes[newer])
         overlap = similarity.overlap_needed(key, r, s) or 0
         trial.identical_pairs += overlap == r == s
         value = similarity.value(overlap, r, s)

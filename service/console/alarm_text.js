@@ -43,7 +43,7 @@ function words({ record, error, description }) {
 
 /* Built-in kinds have their own lines; the service describes the results of all others. */
 function what(record, description) {
-  if (record.change !== undefined && isNamed(record.older) && isNamed(record.younger))
+  if (record.change !== undefined && isNamed(record.older) && isNamed(record.newer))
     return change(record);
   if (record.record !== undefined) return factored(record);
   if (record.events !== undefined) return combination(record);

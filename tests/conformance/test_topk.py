@@ -144,9 +144,7 @@ def expected_lists(
             for number, it in enumerate(valid)
         ]
         pairs = ranked_pairs(case.similarity, sets, crossed=case.crossed, minimum=case.minimum)
-        listed = [
-            (valid[it.older.number].id, valid[it.younger.number].id) for it in pairs[: case.k]
-        ]
+        listed = [(valid[it.older.number].id, valid[it.newer.number].id) for it in pairs[: case.k]]
         if listed:
             lists[key if case.keyed else None] = listed
     return lists

@@ -32,7 +32,7 @@ from tests.support.topk_joins import (
 # Uncompiled kernels sign and count bits with numpy scalars, which warn when a product wraps around.
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
 
-# Changes of an event: event, time, reason, entered, older set, younger set.
+# Changes of an event: event, time, reason, entered, older set, newer set.
 Change = tuple[int, int, int, bool, int, int]
 
 
@@ -160,14 +160,14 @@ def differences(
 ) -> Iterator[Change]:
     """Yield the changes between two lists, in the order of pairs."""
     for pair in sorted({*before} ^ {*now}, key=lambda it: it.place):
-        yield (event, time, reason, pair in now, pair.older.number, pair.younger.number)
+        yield (event, time, reason, pair in now, pair.older.number, pair.newer.number)
 
 
 def rows(changes: Changes) -> list[Change]:
     """Return logged changes as rows."""
     columns = (changes.event, changes.time_us, changes.reason, changes.entered)
-    older, younger = changes.pairs.older, changes.pairs.younger
-    return list(zip(*(it.tolist() for it in (*columns, older, younger)), strict=True))
+    older, newer = changes.pairs.older, changes.pairs.newer
+    return list(zip(*(it.tolist() for it in (*columns, older, newer)), strict=True))
 
 
 @pytest.mark.parametrize("seed", range(15))
@@ -182,12 +182,10 @@ def test_changes_of_blocks_are_net_with_reason(seed: int) -> None:
         expected = [
             (
                 now,
-                SET
-                if (pair.younger.number >= begin if pair in listed else not expired)
-                else EXPIRY,
+                SET if (pair.newer.number >= begin if pair in listed else not expired) else EXPIRY,
                 pair in listed,
                 pair.older.number,
-                pair.younger.number,
+                pair.newer.number,
             )
             for pair in sorted({*before} ^ {*listed}, key=lambda it: it.place)
             for expired in [pair.older.time < now - case.window]
@@ -257,9 +255,9 @@ def test_numbers_are_reduced_before_they_exceed_int32(
 
 def apply(listed: set[tuple[int, int]], changes: Changes) -> set[tuple[int, int]]:
     """Return the list after changes; each must be possible."""
-    for _, _, _, entered, older, younger in rows(changes):
-        assert ((older, younger) in listed) is not entered
-        listed = listed ^ {(older, younger)}
+    for _, _, _, entered, older, newer in rows(changes):
+        assert ((older, newer) in listed) is not entered
+        listed = listed ^ {(older, newer)}
     return listed
 
 

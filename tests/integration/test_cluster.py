@@ -92,7 +92,7 @@ class Load:
         valid = [it for it in self.sets if as_of_us - WINDOW_US <= it.time <= as_of_us]
         pairs = ranked_pairs("jaccard", valid, crossed=False)[:K]
         return [
-            (str(it.older.number), str(it.younger.number), len(it.older.tokens & it.younger.tokens))
+            (str(it.older.number), str(it.newer.number), len(it.older.tokens & it.newer.tokens))
             for it in pairs
         ]
 

@@ -88,7 +88,7 @@ def list_at(sets: Sequence[Tagged], as_of_us: int) -> list[Named]:
         if as_of_us - WINDOW_US <= it.time <= as_of_us
     ]
     pairs = ranked_pairs("jaccard", valid, crossed=False)[:K]
-    return [(str(it.older.number), str(it.younger.number)) for it in pairs]
+    return [(str(it.older.number), str(it.newer.number)) for it in pairs]
 
 
 class Sets:

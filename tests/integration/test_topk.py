@@ -110,8 +110,8 @@ def expected_lists(
                 found[name if key is None else f"{name}/{key}"] = [
                     (
                         ids[it.older.number],
-                        ids[it.younger.number],
-                        len(it.older.tokens & it.younger.tokens),
+                        ids[it.newer.number],
+                        len(it.older.tokens & it.newer.tokens),
                     )
                     for it in pairs[: document["k"]]
                 ]
@@ -337,11 +337,11 @@ def check_answers_and_commands(house: Installation, groups: int) -> None:
     for key in keys:
         assert house.present("hosts-near", key=key) == lists[f"hosts-near/{key}"]
 
-    older, younger, overlap = lists["near"][1]
-    given = {"a": {"id": younger}, "b": {"id": older}}
+    older, newer, overlap = lists["near"][1]
+    given = {"a": {"id": newer}, "b": {"id": older}}
     answer = house.client.post(f"{PATH}/explain", json=given).json()
     assert (answer["verdict"], answer["rank"], answer["overlap"]) == ("satisfied", 2, overlap)
-    told = coincide("explain", "near", "--a", older, "--b", younger, environment=house.environment)
+    told = coincide("explain", "near", "--a", older, "--b", newer, environment=house.environment)
     assert told.returncode == 0, told.stderr
     assert "the pair has rank 2 of 5" in told.stdout
 

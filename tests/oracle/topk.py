@@ -1,7 +1,7 @@
 """Reference of top-k set-similarity joins: all pairs of valid sets, compared with rational numbers.
 
 The order of pairs is that of docs/topk.md: similarity descending, then the pair whose older set
-comes later, then the pair whose younger set comes earlier.
+comes later, then the pair whose newer set comes earlier.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class Pair:
 
     value: Fraction
     older: TokenSet
-    younger: TokenSet
+    newer: TokenSet
 
     @property
     def place(self) -> tuple[Fraction, int, int]:
         """Sort key: smaller is better."""
-        return (-self.value, -self.older.number, self.younger.number)
+        return (-self.value, -self.older.number, self.newer.number)
 
 
 def similarity(name: str, r: frozenset[int], s: frozenset[int]) -> Fraction:

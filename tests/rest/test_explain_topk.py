@@ -178,10 +178,10 @@ def write_list(
     wait_until(is_read)
 
 
-def listed_pair(older: tuple[str, int, int], younger: tuple[str, int, int]) -> ListedPair:
+def listed_pair(older: tuple[str, int, int], newer: tuple[str, int, int]) -> ListedPair:
     """Return a pair of sets with two tokens, given as id, second and side, with one in common."""
     sets = [
-        SetRef(second * SECOND, side, name.encode(), 2) for name, second, side in (older, younger)
+        SetRef(second * SECOND, side, name.encode(), 2) for name, second, side in (older, newer)
     ]
     return ListedPair(0, 1, *sets)
 
@@ -220,7 +220,7 @@ def test_explain_shows_rank_and_place_of_pairs(service: Service) -> None:
     )
     later = explain(service, path, y, event("v", 11, ["b"]))
     assert later["explanation"] == (
-        "the younger set has not taken effect: its time is 1970-01-01T00:00:11Z, and the list is "
+        "the newer set has not taken effect: its time is 1970-01-01T00:00:11Z, and the list is "
         "as of 1970-01-01T00:00:09Z"
     )
     full = [listed_pair(("y", 2, 0), ("z", 3, 0)), listed_pair(("x", 1, 0), ("y", 2, 0))]

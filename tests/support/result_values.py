@@ -245,9 +245,9 @@ def query_results(
 def _similar(condition: TopKCondition, pair: ListedPair) -> SimilarPair:
     sets = [
         TokenSet("right" if it.side else "left", as_text(it.id), it.time_us)
-        for it in (pair.older, pair.younger)
+        for it in (pair.older, pair.newer)
     ]
-    sizes = (pair.older.size, pair.younger.size)
+    sizes = (pair.older.size, pair.newer.size)
     value = condition.similarity.value(pair.overlap, *sizes)
     is_distance = condition.similarity is HAMMING
     return SimilarPair(

@@ -115,12 +115,12 @@ def to_block(sets: Sequence[TokenSet]) -> Block:
 
 def numbers(pairs: Iterable[Pair]) -> list[tuple[int, int]]:
     """Return the numbers of the sets of pairs."""
-    return [(it.older.number, it.younger.number) for it in pairs]
+    return [(it.older.number, it.newer.number) for it in pairs]
 
 
 def found(pairs: Pairs, base: int = 0) -> list[tuple[int, int]]:
     """Return the numbers of the sets of pairs that a join found, minus a base."""
-    return list(zip((pairs.older - base).tolist(), (pairs.younger - base).tolist(), strict=True))
+    return list(zip((pairs.older - base).tolist(), (pairs.newer - base).tolist(), strict=True))
 
 
 def by_end(pairs: Iterable[Pair]) -> list[Pair]:

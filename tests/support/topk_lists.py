@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from tests.support.kafka import Received
 
-# Lists by Kafka key: id of the older set, id of the younger set, overlap.
+# Lists by Kafka key: id of the older set, id of the newer set, overlap.
 Named = tuple[str, str, int]
 Lists = dict[str, list[Named]]
 

@@ -5,7 +5,7 @@ the changes were logged last.
 
 Algorithm. Both lists are in the order of pairs, so one merge finds the differences, from the rank
 of the first change on. Every change has a cause: a pair leaves because its older set expired, or
-because better pairs of new sets entered; it enters because its younger set is new, or in the place
+because better pairs of new sets entered; it enters because its newer set is new, or in the place
 of expired pairs.
 
 Cost. O(k - rank).
@@ -55,9 +55,9 @@ def log_changes_kernel(
     time_us : int
         Time of the event, in µs.
     """
-    key, older, younger, _ = now
-    top_key, top_older, top_younger = top
-    log_event, log_time_us, log_reason, log_entered, (log_key, log_older, log_younger) = log
+    key, older, newer, _ = now
+    top_key, top_older, top_newer = top
+    log_event, log_time_us, log_reason, log_entered, (log_key, log_older, log_newer) = log
     old_size, size, logged = totals[TOP_SIZE], min(totals[STOCK_SIZE], k), totals[LOG_SIZE]
     begin = min(rank, old_size, size)
     at, new = begin, begin
@@ -65,20 +65,20 @@ def log_changes_kernel(
         if new == size or (
             at < old_size
             and precedes_kernel(
-                top_key[at], top_older[at], top_younger[at], key[new], older[new], younger[new]
+                top_key[at], top_older[at], top_newer[at], key[new], older[new], newer[new]
             )
         ):
             log_entered[logged] = False
             log_reason[logged] = EXPIRY if top_older[at] < totals[FIRST] else SET
             log_key[logged], log_older[logged] = top_key[at], top_older[at]
-            log_younger[logged] = top_younger[at]
+            log_newer[logged] = top_newer[at]
             at += 1
             logged += 1
-        elif at == old_size or older[new] != top_older[at] or younger[new] != top_younger[at]:
+        elif at == old_size or older[new] != top_older[at] or newer[new] != top_newer[at]:
             log_entered[logged] = True
-            log_reason[logged] = SET if younger[new] >= totals[SEEN] else EXPIRY
+            log_reason[logged] = SET if newer[new] >= totals[SEEN] else EXPIRY
             log_key[logged], log_older[logged] = key[new], older[new]
-            log_younger[logged] = younger[new]
+            log_newer[logged] = newer[new]
             new += 1
             logged += 1
         else:
@@ -88,5 +88,5 @@ def log_changes_kernel(
     log_time_us[totals[LOG_SIZE] : logged] = time_us
     for place in range(begin, size):
         top_key[place], top_older[place] = key[place], older[place]
-        top_younger[place] = younger[place]
+        top_newer[place] = newer[place]
     totals[TOP_SIZE], totals[LOG_SIZE] = size, logged

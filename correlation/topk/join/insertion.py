@@ -74,12 +74,12 @@ class Candidates(NamedTuple):
 def _copy_pairs_kernel(
     key: Int64s,
     older: Int32s,
-    younger: Int32s,
+    newer: Int32s,
     end: Int32s,
     to: int,
     from_key: Int64s,
     from_older: Int32s,
-    from_younger: Int32s,
+    from_newer: Int32s,
     from_end: Int32s,
     begin: int,
     count: int,
@@ -90,7 +90,7 @@ def _copy_pairs_kernel(
     for step in range(count):
         older[np.uint64(to) + np.uint64(step)] = from_older[np.uint64(begin) + np.uint64(step)]
     for step in range(count):
-        younger[np.uint64(to) + np.uint64(step)] = from_younger[np.uint64(begin) + np.uint64(step)]
+        newer[np.uint64(to) + np.uint64(step)] = from_newer[np.uint64(begin) + np.uint64(step)]
     for step in range(count):
         end[np.uint64(to) + np.uint64(step)] = from_end[np.uint64(begin) + np.uint64(step)]
 
@@ -125,7 +125,7 @@ def _is_aligned_kernel(
 @njit(cache=True, forceinline=True)
 def _is_next_kernel(key: int, older: int, rest_key: int, rest_older: int) -> bool:
     """Return whether a candidate precedes a pair of the stock in the order of pairs."""
-    # The candidate's younger set is the newest: it is behind pairs with the same key and older set.
+    # The candidate's newer set is the newest: it is behind pairs with the same key and older set.
     return key > rest_key or (key == rest_key and older > rest_older)
 
 
@@ -141,7 +141,7 @@ def _ends_next_kernel(
 
 @njit(cache=True)
 def insert_pairs_kernel(  # noqa: PLR0915 - a call in the loop counts references to the arrays that it passes
-    stock: Stock, n: int, k: int, candidates: Candidates, m: int, younger: int
+    stock: Stock, n: int, k: int, candidates: Candidates, m: int, inserted: int
 ) -> tuple[int, int]:
     """Insert the candidates of a new set, and remove the pairs that are no longer relevant.
 
@@ -156,7 +156,7 @@ def insert_pairs_kernel(  # noqa: PLR0915 - a call in the loop counts references
         stock.
     m : int
         Number of candidates, at least 1.
-    younger : int
+    inserted : int
         Number of the new set, which is larger than that of every other set.
 
     Returns
@@ -164,21 +164,21 @@ def insert_pairs_kernel(  # noqa: PLR0915 - a call in the loop counts references
     size, rank : int
         New size, and rank in S of the first change.
     """
-    s_key, s_older, s_younger, s_end = stock.pairs
-    e_key, e_older, e_younger, e_end = stock.ends
+    s_key, s_older, s_newer, s_end = stock.pairs
+    e_key, e_older, e_newer, e_end = stock.ends
     # The rest of S and of E that the pass has not reached.
-    r_key, r_older, r_younger, r_end = stock.spare_pairs
-    t_key, t_older, t_younger, t_end = stock.spare_ends
+    r_key, r_older, r_newer, r_end = stock.spare_pairs
+    t_key, t_older, t_newer, t_end = stock.spare_ends
     pair_key, pair_older, pair_end, by_end = candidates
     rank = rank_pair_kernel(s_key, s_older, n, pair_key[0], pair_older[0])
     # The bar is E[bar], or does not exist if fewer than k pairs are kept so far.
     bar = max(rank - k, -1)
     left, ends_left = n - rank, n - (bar + 1)
     _copy_pairs_kernel(
-        r_key, r_older, r_younger, r_end, 0, s_key, s_older, s_younger, s_end, rank, left
+        r_key, r_older, r_newer, r_end, 0, s_key, s_older, s_newer, s_end, rank, left
     )
     _copy_pairs_kernel(
-        t_key, t_older, t_younger, t_end, 0, e_key, e_older, e_younger, e_end, bar + 1, ends_left
+        t_key, t_older, t_newer, t_end, 0, e_key, e_older, e_newer, e_end, bar + 1, ends_left
     )
     # Pairs behind all others in both orders: comparisons need no test for the end of the columns.
     pair_key[m], pair_older[m], pair_end[m], by_end[m] = -1, _LAST, _LAST, m
@@ -200,26 +200,26 @@ def insert_pairs_kernel(  # noqa: PLR0915 - a call in the loop counts references
             and _is_aligned_kernel(r_key, r_older, r_end, at, t_key, t_older, t_end, end_at)
         ):  # fmt: skip
             _copy_pairs_kernel(
-                s_key, s_older, s_younger, s_end, size, r_key, r_older, r_younger, r_end, at, _RUN
+                s_key, s_older, s_newer, s_end, size, r_key, r_older, r_newer, r_end, at, _RUN
             )
             _copy_pairs_kernel(
-                e_key, e_older, e_younger, e_end, bar + 1,
-                t_key, t_older, t_younger, t_end, end_at, _RUN,
+                e_key, e_older, e_newer, e_end, bar + 1,
+                t_key, t_older, t_newer, t_end, end_at, _RUN,
             )  # fmt: skip
             at, size, end_at, bar = at + _RUN, size + _RUN, end_at + _RUN, bar + _RUN
             continue
         if _is_next_kernel(pair_key[place], pair_older[place], r_key[at], r_older[at]):
-            key, older, newer, end = pair_key[place], pair_older[place], younger, pair_end[place]
+            key, older, newer, end = pair_key[place], pair_older[place], inserted, pair_end[place]
             place += 1
         else:
-            key, older, newer, end = r_key[at], r_older[at], r_younger[at], r_end[at]
+            key, older, newer, end = r_key[at], r_older[at], r_newer[at], r_end[at]
             at += 1
         if bar >= 0 and ends_before_kernel(
-            key, older, newer, end, e_key[bar], e_older[bar], e_younger[bar], e_end[bar]
+            key, older, newer, end, e_key[bar], e_older[bar], e_newer[bar], e_end[bar]
         ):
             dropped += 1
             continue
-        s_key[size], s_older[size], s_younger[size], s_end[size] = key, older, newer, end
+        s_key[size], s_older[size], s_newer[size], s_end[size] = key, older, newer, end
         size += 1
         if size < k:
             continue
@@ -234,17 +234,17 @@ def insert_pairs_kernel(  # noqa: PLR0915 - a call in the loop counts references
                 t_key[end_at], t_older[end_at], t_end[end_at],
             ):  # fmt: skip
                 e_key[bar], e_older[bar] = pair_key[new], pair_older[new]
-                e_younger[bar], e_end[bar] = younger, pair_end[new]
+                e_newer[bar], e_end[bar] = inserted, pair_end[new]
                 end_place += 1
             else:
                 e_key[bar], e_older[bar] = t_key[end_at], t_older[end_at]
-                e_younger[bar], e_end[bar] = t_younger[end_at], t_end[end_at]
+                e_newer[bar], e_end[bar] = t_newer[end_at], t_end[end_at]
                 end_at += 1
             removed += 1
-            is_ahead = precedes_kernel(key, older, newer, e_key[bar], e_older[bar], e_younger[bar])
+            is_ahead = precedes_kernel(key, older, newer, e_key[bar], e_older[bar], e_newer[bar])
     rest = left - at
     _copy_pairs_kernel(
-        s_key, s_older, s_younger, s_end, size, r_key, r_older, r_younger, r_end, at, rest
+        s_key, s_older, s_newer, s_end, size, r_key, r_older, r_newer, r_end, at, rest
     )
     while end_place < m:
         bar, new = bar + 1, by_end[end_place]
@@ -253,14 +253,14 @@ def insert_pairs_kernel(  # noqa: PLR0915 - a call in the loop counts references
             t_key[end_at], t_older[end_at], t_end[end_at],
         ):  # fmt: skip
             e_key[bar], e_older[bar] = pair_key[new], pair_older[new]
-            e_younger[bar], e_end[bar] = younger, pair_end[new]
+            e_newer[bar], e_end[bar] = inserted, pair_end[new]
             end_place += 1
         else:
             e_key[bar], e_older[bar] = t_key[end_at], t_older[end_at]
-            e_younger[bar], e_end[bar] = t_younger[end_at], t_end[end_at]
+            e_newer[bar], e_end[bar] = t_newer[end_at], t_end[end_at]
             end_at += 1
     _copy_pairs_kernel(
-        e_key, e_older, e_younger, e_end, bar + 1,
-        t_key, t_older, t_younger, t_end, end_at, ends_left - end_at,
+        e_key, e_older, e_newer, e_end, bar + 1,
+        t_key, t_older, t_newer, t_end, end_at, ends_left - end_at,
     )  # fmt: skip
     return size + rest, rank

@@ -63,11 +63,11 @@ NUMBER_LIMIT = 2**30
 
 
 class Pairs(NamedTuple):
-    """Pairs of sets as columns: key int64[n], older int64[n], younger int64[n]."""
+    """Pairs of sets as columns: key int64[n], older int64[n], newer int64[n]."""
 
     key: Int64s
     older: Int64s
-    younger: Int64s
+    newer: Int64s
 
 
 class Changes(NamedTuple):
@@ -171,8 +171,8 @@ class TopKJoin:
     def _numbered(self, pairs: PairColumns | StockColumns, size: int) -> Pairs:
         """Return a copy of the first pairs, with the numbers of sets since the beginning."""
         base = np.int64(self._base)
-        key, older, younger = (it[:size] for it in (pairs.key, pairs.older, pairs.younger))
-        return Pairs(key.astype(np.int64), older + base, younger + base)
+        key, older, newer = (it[:size] for it in (pairs.key, pairs.older, pairs.newer))
+        return Pairs(key.astype(np.int64), older + base, newer + base)
 
     def list_unused_tokens(self) -> Int64s:
         """Return the tokens that no valid set contains, and tokens that were never used."""
@@ -238,7 +238,7 @@ class TopKJoin:
         size = min(self._shape.k, self.stock_size)
         top, now = self._state.top, self._state.stock.pairs
         top.key[:size], top.older[:size] = now.key[:size], now.older[:size]
-        top.younger[:size] = now.younger[:size]
+        top.newer[:size] = now.newer[:size]
         totals[TOP_SIZE], totals[SEEN] = size, count
 
     def log_changes(self, time_us: int) -> None:
@@ -284,7 +284,7 @@ class TopKJoin:
         by = int(totals[FIRST]) & -len(state.sets.rows)
         for pairs in (state.stock.pairs, state.stock.ends, state.top, state.log.pairs):
             pairs.older[:] -= by
-            pairs.younger[:] -= by
+            pairs.newer[:] -= by
         sets, stock = state.sets, state.stock
         for numbers in (stock.pairs.end, stock.ends.end, sets.time_first, sets.time_last):
             numbers[:] -= by

@@ -113,7 +113,7 @@ def rebuild_stock_kernel(state: State, shape: Shape, keys: Keys) -> tuple[int, i
             )
             for at in range(kept):
                 pairs.key[n], pairs.older[n] = candidates.key[at], number
-                pairs.younger[n], pairs.end[n] = -candidates.older[at], end
+                pairs.newer[n], pairs.end[n] = -candidates.older[at], end
                 n += 1
         if number == end:
             if n > found_before and state.sets.time_last[row] > end:
@@ -127,13 +127,13 @@ def rebuild_stock_kernel(state: State, shape: Shape, keys: Keys) -> tuple[int, i
 
 @njit(cache=True)
 def _find_pairs_kernel(state: State, shape: Shape, keys: Keys, number: int, bar: int) -> int:
-    """Find the pairs of a set with younger sets whose keys are at least `bar`.
+    """Find the pairs of a set with newer sets whose keys are at least `bar`.
 
     Parameters
     ----------
     state, shape, keys
         As in `rebuild_stock_kernel`. Output: `candidates.key`, and in `candidates.older` the
-        negative numbers of the younger sets: sorted in descending order, the earlier set is the
+        negative numbers of the newer sets: sorted in descending order, the earlier set is the
         first.
     number : int
         Number of the set.
@@ -164,8 +164,8 @@ def _find_pairs_kernel(state: State, shape: Shape, keys: Keys, number: int, bar:
         it = sides * order[at] + other_side
         start = lists[it, START] + lists[it, FRONT]
         for position in range(start, start + lists[it, SIZE]):
-            younger = numbers[position]
-            met = younger & (len(rows) - 1)
+            newer = numbers[position]
+            met = newer & (len(rows) - 1)
             if rows[met, MET_BY] == number:
                 continue
             rows[met, MET_BY] = number
@@ -177,7 +177,7 @@ def _find_pairs_kernel(state: State, shape: Shape, keys: Keys, number: int, bar:
             overlap = count_overlap_kernel(tokens, token_mark, begin, other, number, 0)
             reached = key_kernel(table, key, overlap, size, other)
             if reached >= bar:
-                pair_key[found], pair_older[found] = reached, -younger
+                pair_key[found], pair_older[found] = reached, -newer
                 found += 1
     return found
 
@@ -253,24 +253,24 @@ def _close_time_kernel(
     order = begin + np.argsort(-pairs.key[begin:n], kind="mergesort")[:kept]
     pairs.key[begin : begin + kept] = pairs.key[order]
     pairs.older[begin : begin + kept] = pairs.older[order]
-    pairs.younger[begin : begin + kept] = pairs.younger[order]
+    pairs.newer[begin : begin + kept] = pairs.newer[order]
     return begin + kept
 
 
 @njit(cache=True)
 def _sort_stock_kernel(stock: Stock, n: int) -> None:
     """Write S and E from pairs in the reverse of the order of ends."""
-    key, older, younger, end = stock.pairs
+    key, older, newer, end = stock.pairs
     for at in range(n):
         stock.ends.key[n - 1 - at] = key[at]
         stock.ends.older[n - 1 - at] = older[at]
-        stock.ends.younger[n - 1 - at] = younger[at]
+        stock.ends.newer[n - 1 - at] = newer[at]
         stock.ends.end[n - 1 - at] = end[at]
     # Pairs of equal keys are in the order of pairs already, and the sort is stable.
     order = np.argsort(-key[:n], kind="mergesort")
     key[:n] = key[:n][order]
     older[:n] = older[:n][order]
-    younger[:n] = younger[:n][order]
+    newer[:n] = newer[:n][order]
     end[:n] = end[:n][order]
 
 

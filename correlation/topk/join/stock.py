@@ -3,10 +3,10 @@
 Problem. A pair is relevant while fewer than k pairs precede it in the order of pairs and end no
 earlier than it does. The stock holds the relevant pairs, and no others, after every change.
 
-Definitions. A pair is (key of its similarity, older set, younger set); sets have numbers in the
+Definitions. A pair is (key of its similarity, older set, newer set); sets have numbers in the
 order in which they take effect. Sets of the same time expire together: the end of a pair is the
 number of the first set of the time of its older set. The order of pairs: key descending, then older
-set descending, so the later end is first, then younger set ascending. S is the stock in this order.
+set descending, so the later end is first, then newer set ascending. S is the stock in this order.
 E is the stock in the order of ends: end ascending, then the reverse of the order of pairs.
 Positions begin at 0.
 
@@ -35,11 +35,11 @@ Int32s = NDArray[np.int32]
 
 
 class PairColumns(NamedTuple):
-    """Pairs as columns of equal length: key int64[c], older int32[c], younger int32[c]."""
+    """Pairs as columns of equal length: key int64[c], older int32[c], newer int32[c]."""
 
     key: Int64s
     older: Int32s
-    younger: Int32s
+    newer: Int32s
 
 
 class StockColumns(NamedTuple):
@@ -47,7 +47,7 @@ class StockColumns(NamedTuple):
 
     key: Int64s
     older: Int32s
-    younger: Int32s
+    newer: Int32s
     end: Int32s
 
 
@@ -89,7 +89,7 @@ def grow_pairs(pairs: PairColumns, capacity: int) -> PairColumns:
     """
     grown = make_pairs(capacity)
     size = len(pairs.key)
-    grown.key[:size], grown.older[:size], grown.younger[:size] = pairs
+    grown.key[:size], grown.older[:size], grown.newer[:size] = pairs
     return grown
 
 
@@ -114,37 +114,37 @@ def grow_stock(stock: Stock, capacity: int) -> Stock:
     """
     grown, size = make_stock(capacity), len(stock.pairs.key)
     for new, old in ((grown.pairs, stock.pairs), (grown.ends, stock.ends)):
-        new.key[:size], new.older[:size], new.younger[:size], new.end[:size] = old
+        new.key[:size], new.older[:size], new.newer[:size], new.end[:size] = old
     return grown
 
 
 @njit(cache=True, forceinline=True)
 def precedes_kernel(
-    key: int, older: int, younger: int, other_key: int, other_older: int, other_younger: int
+    key: int, older: int, newer: int, other_key: int, other_older: int, other_newer: int
 ) -> bool:
     """Return whether a pair precedes another one in the order of pairs."""
     if key != other_key:
         return key > other_key
     if older != other_older:
         return older > other_older
-    return younger < other_younger
+    return newer < other_newer
 
 
 @njit(cache=True, forceinline=True)
 def ends_before_kernel(
     key: int,
     older: int,
-    younger: int,
+    newer: int,
     end: int,
     other_key: int,
     other_older: int,
-    other_younger: int,
+    other_newer: int,
     other_end: int,
 ) -> bool:
     """Return whether a pair precedes another one in the order of ends."""
     if end != other_end:
         return end < other_end
-    return precedes_kernel(other_key, other_older, other_younger, key, older, younger)
+    return precedes_kernel(other_key, other_older, other_newer, key, older, newer)
 
 
 @njit(cache=True, forceinline=True)
@@ -251,8 +251,8 @@ def expire_pairs_kernel(stock: Stock, n: int, first: int) -> tuple[int, int]:
     size, rank : int
         New size, and rank in S of the first removed pair; the size if no pair was removed.
     """
-    s_key, s_older, s_younger, s_end = stock.pairs
-    e_key, e_older, e_younger, e_end = stock.ends
+    s_key, s_older, s_newer, s_end = stock.pairs
+    e_key, e_older, e_newer, e_end = stock.ends
     expired = count_ends_before_kernel(e_end, n, first)
     if expired == 0:
         return n, n
@@ -265,12 +265,12 @@ def expire_pairs_kernel(stock: Stock, n: int, first: int) -> tuple[int, int]:
         if s_end[at] >= first:
             s_key[kept] = s_key[at]
             s_older[kept] = s_older[at]
-            s_younger[kept] = s_younger[at]
+            s_newer[kept] = s_newer[at]
             s_end[kept] = s_end[at]
             kept += 1
     for at in range(expired, n):
         e_key[at - expired] = e_key[at]
         e_older[at - expired] = e_older[at]
-        e_younger[at - expired] = e_younger[at]
+        e_newer[at - expired] = e_newer[at]
         e_end[at - expired] = e_end[at]
     return kept, rank

@@ -88,7 +88,7 @@ function items(list, moves) {
       : ["distance", "#Distance"];
   return table(
     "Pairs",
-    ["Rank", "Change", heading, "#Overlap", "Older", "Younger"],
+    ["Rank", "Change", heading, "#Overlap", "Older", "Newer"],
     list.items.map((it) => [
       it.rank,
       moved(moves.get(pairOf(it)), it.rank),

@@ -68,11 +68,11 @@ def sets_of(stream: Block) -> list[TokenSet]:
 
 
 def numbers(pairs: Sequence[Pair]) -> list[tuple[int, int]]:
-    return [(pair.older.number, pair.younger.number) for pair in pairs]
+    return [(pair.older.number, pair.newer.number) for pair in pairs]
 
 
 def found_numbers(pairs: Pairs) -> list[tuple[int, int]]:
-    return list(zip(pairs.older.tolist(), pairs.younger.tolist(), strict=True))
+    return list(zip(pairs.older.tolist(), pairs.newer.tolist(), strict=True))
 
 
 def expected_stock(operator: Operator, ranked: Sequence[Pair], k: int) -> set[int]:

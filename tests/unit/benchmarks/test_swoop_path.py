@@ -89,8 +89,8 @@ def judged(count: int, valid_from: int) -> list[dict[str, Any]]:
     return [
         {
             "older": {"id": str(it.older.number)},
-            "newer": {"id": str(it.younger.number)},
-            "overlap": len(it.older.tokens & it.younger.tokens),
+            "newer": {"id": str(it.newer.number)},
+            "overlap": len(it.older.tokens & it.newer.tokens),
         }
         for it in ranked_pairs("jaccard", sets, crossed=False)[:K]
     ]

@@ -120,7 +120,7 @@ def test_the_minimum_belongs_to_the_pairs() -> None:
     assert (found["verdict"], found["distance"], "similarity" in found) == ("satisfied", 2, False)
 
 
-def item(rank: int, older: str, younger: str, overlap: int, start: int = 0) -> dict[str, Any]:
+def item(rank: int, older: str, newer: str, overlap: int, start: int = 0) -> dict[str, Any]:
     """Return an item of a list of sets of 4 tokens, 5 µs apart."""
     return {
         "rank": rank,
@@ -128,7 +128,7 @@ def item(rank: int, older: str, younger: str, overlap: int, start: int = 0) -> d
         "overlap": overlap,
         "sizes": [4, 4],
         "older": {"stream": "left", "id": older, "time": start},
-        "newer": {"stream": "left", "id": younger, "time": start + 5},
+        "newer": {"stream": "left", "id": newer, "time": start + 5},
     }
 
 
@@ -156,7 +156,7 @@ FULL = [item(1, "v", "w", 4), item(2, "u", "v", 3)]
             5,
             None,
             (
-                "the younger set has not taken effect: its time is 1970-01-01T00:00:00.000006Z, "
+                "the newer set has not taken effect: its time is 1970-01-01T00:00:00.000006Z, "
                 "and the list is as of 1970-01-01T00:00:00.000005Z"
             ),
         ),

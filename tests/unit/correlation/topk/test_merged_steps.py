@@ -21,16 +21,16 @@ from correlation.topk.similarities import OVERLAP
 MOMENT = Moment(as_of_us=30, previous_us=0)
 # Pairs with few different similarities and sets, so that many are equally similar.
 PAIRS = [
-    ListedPair(key, key, SetRef(older, 0, b"o", 9), SetRef(younger, 0, b"y", 9))
+    ListedPair(key, key, SetRef(older, 0, b"o", 9), SetRef(newer, 0, b"y", 9))
     for key in (1, 2)
     for older in (1, 2)
-    for younger in (5, 6)
+    for newer in (5, 6)
 ]
 
 
 def order_of(pair: ListedPair) -> tuple[object, ...]:
     """Return the place of a pair in the order of pairs."""
-    return -pair.key, -pair.older.time_us, pair.younger.time_us
+    return -pair.key, -pair.older.time_us, pair.newer.time_us
 
 
 class Sorted:

@@ -32,10 +32,10 @@ CONDITION = TopKCondition("c", 3, "left", "right", 2, 10, OVERLAP, output_topic=
 MOMENT = Moment(as_of_us=30, previous_us=25)
 
 
-def pair(overlap: int, older: tuple[int, str], younger: tuple[int, str]) -> ListedPair:
-    """Return a pair of sets given by time and id, the older of A and the younger of B."""
+def pair(overlap: int, older: tuple[int, str], newer: tuple[int, str]) -> ListedPair:
+    """Return a pair of sets given by time and id, the older of A and the newer of B."""
     refs = [
-        SetRef(time, side, name.encode(), 9) for side, (time, name) in enumerate((older, younger))
+        SetRef(time, side, name.encode(), 9) for side, (time, name) in enumerate((older, newer))
     ]
     return ListedPair(overlap, overlap, *refs)
 
@@ -94,7 +94,7 @@ def test_shares_without_changes_of_the_best_pairs_write_nothing() -> None:
 @pytest.mark.parametrize(
     ("before", "left", "entered", "wanted"),
     [
-        # Younger sets of the end of the block before are not new.
+        # Newer sets of the end of the block before are not new.
         ([A, B], [], [VALID], [("left", 2, "a", "c", "set"), ("entered", 2, "e", "f", "expiry")]),
         ([A, B], [], [NEW], [("left", 2, "a", "c", "set"), ("entered", 2, "e", "g", "set")]),
         # A set of the time as_of - window is valid: the pair left because of a better one.
@@ -114,7 +114,7 @@ def test_reasons_of_a_batch_follow_from_the_times_of_the_sets(
 
 
 def test_pairs_of_equal_similarity_are_in_the_order_of_their_sets() -> None:
-    """The later older set first, then the earlier younger one; ids are compared as bytes."""
+    """The later older set first, then the earlier newer one; ids are compared as bytes."""
     names = ["a", "\N{LATIN SMALL LETTER E WITH ACUTE}", "\N{GRINNING FACE}", "\ufb01"]
     pairs = [pair(5, (21, name), (22, "z")) for name in names]
     wide = replace(CONDITION, k=10)

@@ -33,7 +33,7 @@ def set_place(it: TokenSet) -> SetPlace:
 
 def placed(pair: Pair) -> PlacedPair:
     """Return a pair as explanations describe it."""
-    r, s = pair.older, pair.younger
+    r, s = pair.older, pair.newer
     sizes = len(r.tokens), len(s.tokens)
     return PlacedPair(len(r.tokens & s.tokens), sizes, set_place(r), set_place(s))
 
@@ -42,7 +42,7 @@ def item(rank: int, pair: Pair) -> dict[str, Any]:
     """Return a pair as an item of a present list."""
     names = ("left", "right")
     overlap, sizes, *sets = placed(pair)
-    older, younger = (
+    older, newer = (
         {"stream": names[side], "id": name.decode(), "time": time} for time, side, name in sets
     )
     return {
@@ -50,7 +50,7 @@ def item(rank: int, pair: Pair) -> dict[str, Any]:
         "overlap": overlap,
         "sizes": [*sizes],
         "older": older,
-        "newer": younger,
+        "newer": newer,
     }
 
 
@@ -68,7 +68,7 @@ def reason(told: str) -> str:
     """Return the reason that a sentence contains."""
     begins = {
         "the pair ended": "ended",
-        "the younger set has not taken effect": "not in effect",
+        "the newer set has not taken effect": "not in effect",
         "the pair can never enter": "never",
         "the list is full": "worse",
     }
@@ -100,7 +100,7 @@ def compared(case: Case) -> Counter[str]:
         asked = [
             it
             for it in case.ranked(COUNT, case.sets[0].time)
-            if it.younger.time - it.older.time <= case.window
+            if it.newer.time - it.older.time <= case.window
         ]
         for pair in asked:
             rank = find_rank(condition, placed(pair), found)
@@ -118,7 +118,7 @@ def compared(case: Case) -> Counter[str]:
             assert ends >= now
             if why == "not in effect":
                 # It may enter at once.
-                assert pair.younger.time > now
+                assert pair.newer.time > now
                 assert len(better) < k
                 continue
             assert len(better) == k
@@ -132,7 +132,7 @@ def compared(case: Case) -> Counter[str]:
 
 def assert_needed(case: Case, pair: Pair, last: Pair, told: str) -> None:
     """Compare the overlap that is needed with all possible overlaps."""
-    r, s = pair.older, pair.younger
+    r, s = pair.older, pair.newer
     possible = []
     for overlap in range(1, min(len(r.tokens), len(s.tokens)) + 1):
         # Sets of these sizes with this overlap.

@@ -59,9 +59,9 @@ def test_changes_are_records_in_their_order() -> None:
 
 
 def test_keys_and_ids_that_contain_separators_are_different_pairs() -> None:
-    def record_key(key: bytes, older: str, younger: str) -> bytes:
-        refs = OLDER._replace(id=older.encode()), YOUNGER._replace(id=younger.encode())
-        pair = PAIR._replace(older=refs[0], younger=refs[1])
+    def record_key(key: bytes, older: str, newer: str) -> bytes:
+        refs = OLDER._replace(id=older.encode()), YOUNGER._replace(id=newer.encode())
+        pair = PAIR._replace(older=refs[0], newer=refs[1])
         moves = [KeyedMoves(key, [MOVES[0]._replace(pair=pair)])]
         (record,) = TopKChanges(CONDITION, moves).records(0)
         assert read(record)["key"] == key.decode()

@@ -27,22 +27,22 @@ CAPACITY = 2048
 
 
 class Triple(NamedTuple):
-    """A pair: key, older set, younger set, and its end, the first set of the older set's time."""
+    """A pair: key, older set, newer set, and its end, the first set of the older set's time."""
 
     key: int
     older: int
-    younger: int
+    newer: int
     end: int
 
     @property
     def place(self) -> tuple[int, int, int]:
         """Sort key of the order of pairs."""
-        return (-self.key, -self.older, self.younger)
+        return (-self.key, -self.older, self.newer)
 
     @property
     def end_place(self) -> tuple[int, int, int, int]:
         """Sort key of the order of ends."""
-        return (self.end, self.key, self.older, -self.younger)
+        return (self.end, self.key, self.older, -self.newer)
 
 
 def relevant(pairs: set[Triple], k: int) -> list[Triple]:
@@ -178,7 +178,7 @@ def test_p_topk_insert_of_runs_between_candidates(k: int, seed: int, tied: float
 
 
 def test_p_topk_insert_step_by_step() -> None:
-    # k = 2. Pairs (similarity, older, younger) of the sets 0 … 5; S and E are written out. The keys
+    # k = 2. Pairs (similarity, older, newer) of the sets 0 … 5; S and E are written out. The keys
     # on the right are those of the bars: the second best pair after each end.
     walk = Walk(2, 0)
 
