@@ -158,7 +158,9 @@ def _unknown_rates(
     """Find rates of streams that the condition does not read, if its streams are known."""
     kind = KINDS.get(str(document.get("kind")))
     fields = [it for it in kind.fields if it.type == "stream"] if kind else []
-    named = [document[it.name] for it in fields if it.required or document.get(it.name) is not None]
+    named = [
+        document.get(it.name) for it in fields if it.required or document.get(it.name) is not None
+    ]
     read = {it.stream for it in kind.streams_named(document)} if kind else set()
     if not read or not all(isinstance(it, str) for it in named):
         return ()

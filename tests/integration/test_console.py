@@ -260,7 +260,7 @@ def test_condition_has_its_plan_and_its_list(page: Page) -> None:
     # Sets of four words each: the distance is even.
     expect(rows.nth(1).get_by_role("cell").nth(VALUE)).to_have_text(re.compile("^[02468]$"))
     visit(page, "alarms?condition=near")
-    expect(page.locator(".alarm").first).to_contain_text(re.compile(r"distance=[02468]\b"))
+    expect(page.locator(".alarm").first).to_contain_text(re.compile(r", distance [02468]\b"))
     visit(page, "conditions/footsteps")
     expect(page.get_by_role("heading", name="Present list")).to_have_count(0)
     expect(page.get_by_role("definition").filter(has_text="0.6")).to_be_visible()

@@ -38,6 +38,7 @@ PAYLOADS = [
     "<a href=javascript:alert(7)>" + "A" * 3000,
 ]
 # Values of other types than the fields of records have; `null` instead of a method, too.
+NAMED = {"stream": "mic", "id": "m", "time": 1e300}
 SHAPES: list[object] = [None, {"toString": None}, 1e300, [None]]
 FIELDS = ("condition", "detected_at", "threshold", "a", "b", "events", "change", "record")
 QUERY = """\
@@ -256,7 +257,8 @@ def test_records_of_any_shape_are_shown(service: Service, opened: Tab) -> None:
         {"a": {**a, "histogram": 7}, "b": {**b, "histogram": [{"lo": None}]}},
         {"a": {**a, "stream": {"toString": None}, "id": None, "key": {}}},
         {"a": {**a, "id": "a\u202eb"}, "probability": 1e300, "threshold": {}},
-        {"change": "moved", "rank": {"toString": None}, "older": {"time": 1e300}},
+        {"change": "moved", "older": {"time": 1e300}},
+        {"change": "moved", "rank": {"toString": None}, "older": NAMED, "newer": NAMED},
         {"events": {"s": None, "r": {"begin": 0, "end": 1e300}}},
     ]
     values = [json.dumps({**whole, **change}).encode() for change in changes]

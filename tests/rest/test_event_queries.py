@@ -310,8 +310,10 @@ def test_query_that_its_streams_do_not_support_is_refused(
 def test_every_unbounded_input_is_named(client: httpx.Client) -> None:
     text = "DETECT A ON event s: Smoke not event r: Report not event v: Visit END"
     found = problems(client.put("/v1/conditions/bad", json=query(text)))
-    assert [it["place"]["column"] for it in found] == [38, 58]
-    assert ["event r of" in found[0]["problem"], "event v of" in found[1]["problem"]] == [True] * 2
+    # Each is kept forever, and may come at any time after the result.
+    assert [it["place"]["column"] for it in found] == [38, 38, 58, 58]
+    for it, alias in zip(found, "rrvv", strict=True):
+        assert f"event {alias} of" in it["problem"]
     assert {it["field"] for it in found} == {"query"}
 
 
@@ -338,15 +340,16 @@ def test_threshold_is_required_and_only_one_integral_is_supported(client: httpx.
     assert client.get("/v1/conditions/vague-absence").json()["document"]["threshold"] == "0.75"
     two = "DETECT A ON event s: Vague event t: Vague WHERE s.rt.end = t.rt.end END"
     found = said(client.put("/v1/conditions/bad", json=query(two, threshold="0.5")))
-    assert found["query"].startswith("the positive events s and t have uncertain instants")
+    assert "the positive events s and t have uncertain instants" in found["query"]
     joint = f"""DETECT A ON event s: Vague event d: Smoke not event r: Vague
     WHERE d.rt.end >= s.rt.end, d.rt.end <= s.rt.end + 1 min, {WITHIN}, r.rt.end < d.rt.end END"""
     found = said(client.put("/v1/conditions/bad", json=query(joint, threshold="0.5")))
-    assert found == {
-        "query": "the instants of the positive event s and of the negated event r are uncertain, "
+    assert found.keys() == {"query"}
+    assert found["query"].endswith(
+        "the instants of the positive event s and of the negated event r are uncertain, "
         "and a relation or disjunction of r also mentions d; the probability of such combinations "
         "is not supported; relate r to s only"
-    }
+    )
 
 
 def test_uncertain_combination_is_explained_with_its_exact_probability(
@@ -424,9 +427,8 @@ def test_plan_is_data_sentences_and_a_picture(client: httpx.Client) -> None:
     assert answer.headers["vary"] == "Accept"
     assert plan["query"] == ALARM
     assert plan["streams"] == {"s": "smoke", "r": "report"}
-    assert plan["sentences"][1] == (
-        "A Smoke event s is kept until Report has reached its end + 5 min, and Smoke its end."
-    )
+    kept = "A Smoke event s is kept until Report has reached its end + 5 min, and Smoke its end."
+    assert kept in plan["sentences"]
     picture = client.get(f"{path}/plan", headers={"Accept": "image/svg+xml"})
     assert picture.headers["content-type"].startswith("image/svg+xml")
     assert "default-src 'none'" in picture.headers["content-security-policy"]

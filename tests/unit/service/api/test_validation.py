@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from correlation.errors import InvalidFieldError
+from correlation.kinds import KINDS
 from service.api.validation import ValidationRequest, validate_condition
+from service.registry import Registry
 
 if TYPE_CHECKING:
     from service.plane import ControlPlane
@@ -17,6 +19,8 @@ TOPK = {"kind": "topk_similarity", "a": "alerts", "k": 5, "window": "1h"}
 
 class NoStreams:
     """A plane that refuses every condition."""
+
+    registry = Registry(10**9)
 
     def derive(self, *_: object) -> None:
         raise InvalidFieldError("a", "is unknown", "register it")
@@ -30,3 +34,11 @@ def test_rate_of_a_stream_that_the_condition_does_not_read_is_a_problem(
     body = ValidationRequest(condition=condition, rates=rates)
     answer = validate_condition(body, cast("ControlPlane", NoStreams()))
     assert [it.field for it in answer.errors] == ["a", "rates.nope"]
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_document_of_a_kind_without_its_fields_is_checked(kind: str) -> None:
+    body = ValidationRequest(condition={"kind": kind}, rates={"nope": 2.0})
+    answer = validate_condition(body, cast("ControlPlane", NoStreams()))
+    assert not answer.valid
+    assert answer.errors
