@@ -207,13 +207,13 @@ class WrittenLists:
         """Apply the changes, event by event: those of an event have equal time and neighbours."""
         for key, changes in _events(self.changes):
             before = self.changed.get(key, [])
-            gone = {named(it) for it in changes}
+            kept = list(before)
+            # Sets may have equal ids: a pair enters while one of the same ids leaves or stays.
             for it in changes:
                 if it["change"] == "left":
                     assert before[it["rank"] - 1] == named(it)
-                else:
-                    assert (it["change"] == "moved") == (named(it) in before)
-            kept = [it for it in before if it not in gone]
+                if it["change"] != "entered":
+                    kept.remove(named(it))
             placed = sorted((it["rank"], named(it)) for it in changes if it["change"] != "left")
             for rank, pair in placed:
                 kept.insert(rank - 1, pair)
