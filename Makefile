@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Touched when the environment is complete; it is updated only after a change of its inputs.
 INSTALLED := $(VENV)/.installed
-# Tests of compiled kernels, which `make kernels` runs uncompiled and with checked array bounds.
+# Tests of compiled kernels, which also run uncompiled and with checked array bounds.
 KERNEL_TESTS := tests/conformance $(addprefix tests/unit/correlation/,buffers \
   event_query/absence event_query/evaluation timing topk)
 # Tests without Kafka and Spark run on all cores, in up to eight workers of 0.5 GB. Workers share
@@ -28,7 +28,7 @@ export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba/$(shell cat $(SOURCES) | cksum 
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars clients pins dashboards docs sbom screenshots check static test kernels demo bench \
+.PHONY: help setup jars clients pins dashboards docs sbom screenshots check static test demo bench \
   clean purge
 
 help: ## list the targets
@@ -86,8 +86,6 @@ test: setup jars clients ## all tests, on a real Kafka and a real Spark
 	$(BIN)/python -m tests.support.java_archive > build/java_archive.log 2>&1 \
 	  || echo "Java's classes are not stored: jobs start slower; see build/java_archive.log" >&2
 	$(THREE) -m "$(STACKED)" tests/integration tests/rest
-
-kernels: setup ## the tests of compiled kernels: more examples, uncompiled, and with checked bounds
 	HYPOTHESIS_PROFILE=deep $(PARALLEL) tests/conformance/test_many_pairs.py
 	NUMBA_DISABLE_JIT=1 HYPOTHESIS_PROFILE=short $(PARALLEL) -m "not compiled" $(KERNEL_TESTS)
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(NUMBA_CACHE_DIR)-checked HYPOTHESIS_PROFILE=short \

@@ -208,10 +208,12 @@ class WrittenLists:
         for key, changes in _events(self.changes):
             before = self.changed.get(key, [])
             kept = list(before)
-            # Sets may have equal ids: a pair enters while one of the same ids leaves or stays.
+            # A set that is sent again with other tokens: its pair leaves, and enters with its ids.
             for it in changes:
                 if it["change"] == "left":
                     assert before[it["rank"] - 1] == named(it)
+                else:
+                    assert (it["change"] == "moved") == (named(it) in kept)
                 if it["change"] != "entered":
                     kept.remove(named(it))
             placed = sorted((it["rank"], named(it)) for it in changes if it["change"] != "left")

@@ -1,4 +1,4 @@
-"""The tests that `make kernels` runs uncompiled and with checked array bounds."""
+"""The tests that `make test` also runs uncompiled and with checked array bounds."""
 
 from __future__ import annotations
 
