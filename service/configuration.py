@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
-
-import orjson
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from correlation.errors import InvalidFieldError
 from correlation.kinds import KINDS, condition_from_document, to_condition
@@ -22,9 +20,10 @@ from correlation.resources.records import (
     template_to_document,
 )
 from service.checks import ResourceChecks
+from service.configuration_changes import Change, change_of
 from service.documents.configuration import KIND_ORDER
 from service.documents.fields import name_as_written
-from service.documents.unchanged import as_written_now, is_unchanged
+from service.documents.unchanged import is_unchanged
 from service.errors import (
     MAX_PROBLEMS,
     DocumentErrors,
@@ -73,22 +72,6 @@ class Wanted(NamedTuple):
     def key(self) -> Key:
         """Kind and name."""
         return self.kind, self.name
-
-
-class FieldChange(NamedTuple):
-    """A field whose value changes; None: the field does not exist."""
-
-    field: str
-    old: object
-    new: object
-
-
-class Change(NamedTuple):
-    """The change of a resource; `resource` is the resource after it, for a deletion before it."""
-
-    change: Literal["created", "changed", "unchanged", "deleted"]
-    resource: Resource
-    fields: tuple[FieldChange, ...] = ()
 
 
 class Plan(NamedTuple):
@@ -217,7 +200,7 @@ class _Draft:
     def changes(self) -> tuple[Change, ...]:
         """The changes, sorted by kind and name."""
         found = [
-            _change_of(self._present.get(key), it)
+            change_of(self._present.get(key), it)
             for key, it in self._after.items()
             if key in self._wanted
         ]
@@ -382,45 +365,3 @@ def _named_by(it: Wanted) -> set[Key]:
         kind = KINDS[it.document["kind"]]
         return {("stream", found.stream) for found in kind.streams_named(it.document)}
     return set()
-
-
-def _change_of(current: Resource | None, resource: Resource) -> Change:
-    if current is None:
-        return Change("created", resource)
-    if current is resource:
-        return Change("unchanged", resource)
-    old, new = _flat(_shown(current)), _flat(_shown(resource))
-    fields = tuple(
-        FieldChange(field, old.get(field), new.get(field))
-        for field in sorted(old.keys() | new.keys())
-        if field not in old or field not in new or not _is_equal(old[field], new[field])
-    )
-    return Change("changed", resource, fields)
-
-
-def _is_equal(old: object, new: object) -> bool:
-    """Return whether two values have the same JSON: in Python ``True == 1``."""
-    first, second = (orjson.dumps(it, option=orjson.OPT_SORT_KEYS) for it in (old, new))
-    return first == second
-
-
-def _shown(resource: Resource) -> Document:
-    """Return the fields that a change shows."""
-    document = as_written_now(resource)
-    if resource.kind == "condition":
-        return document | {"paused": resource.paused}
-    if resource.kind == "stream":
-        used = [{"name": it["name"], "version": it["version"]} for it in document["templates"]]
-        return document | {"templates": used}
-    return document
-
-
-def _flat(document: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    """Return the fields of a document, those of inner objects with dots."""
-    found: dict[str, Any] = {}
-    for name, value in document.items():
-        if isinstance(value, Mapping) and value:
-            found |= _flat(value, f"{above}{name}.")
-        else:
-            found[f"{above}{name}"] = value
-    return found

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from correlation.resources.records import Resource
-    from service.configuration import Change, Wanted
+    from service.configuration import Wanted
+    from service.configuration_changes import Change
     from service.log import TopicLog
     from service.registry import Registry
     from service.settings import Settings

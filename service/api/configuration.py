@@ -15,7 +15,7 @@ from service.api.callers import CallerOf
 from service.api.common import DryRun, Plane, prefers, require_tag
 from service.api.documents import read_resources
 from service.api.problems import responses
-from service.configuration import Change
+from service.configuration_changes import Change
 from service.documents.configuration import ConfiguredKind, tag_of, to_documents
 from service.documents.fields import NAME_PATTERN
 from service.documents.schema import file_schema

@@ -17,7 +17,8 @@ from correlation.config_records import read_key
 from correlation.resources.record_types import CONTINUED_HEADER
 from correlation.resources.records import Resource, ResourceKind
 from service.api.documents import read_resources
-from service.configuration import FieldChange, Plan, Planner
+from service.configuration import Plan, Planner
+from service.configuration_changes import FieldChange
 from service.configuration_writes import in_order_of_writing, records_of
 from service.documents.configuration import tag_of, to_documents
 from service.errors import InvalidConfigurationError
