@@ -72,28 +72,30 @@ def quotient_key(numerator: int, denominator: int) -> int:
     return (high << _DIGIT_BITS) + low
 
 
-@njit(KEY_SIGNATURE, cache=True)
+# The keys below have no signature: with one, each process would compile or load them at its import,
+# also those that compare no sets.
+@njit(cache=True)
 def _jaccard_key(o: int, r: int, s: int) -> int:
     return quotient_key(o, r + s - o)
 
 
-@njit(KEY_SIGNATURE, cache=True)
+@njit(cache=True)
 def _cosine_key(o: int, r: int, s: int) -> int:
     # The square of the similarity has the same order.
     return quotient_key(o * o, r * s)
 
 
-@njit(KEY_SIGNATURE, cache=True)
+@njit(cache=True)
 def _dice_key(o: int, r: int, s: int) -> int:
     return quotient_key(2 * o, r + s)
 
 
-@njit(KEY_SIGNATURE, cache=True)
+@njit(cache=True)
 def _overlap_key(o: int, _r: int, _s: int) -> int:
     return o
 
 
-@njit(KEY_SIGNATURE, cache=True)
+@njit(cache=True)
 def _hamming_key(o: int, r: int, s: int) -> int:
     return 2 * SIZE_LIMIT - (r + s - 2 * o)
 

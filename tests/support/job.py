@@ -59,7 +59,8 @@ class JobUnderTest:
             "COINCIDE_BOOTSTRAP": self.bootstrap,
             "COINCIDE_PREFIX": self.prefix,
             "COINCIDE_CHECKPOINT": str(self.folder / "checkpoint"),
-            "COINCIDE_HEARTBEAT_SECONDS": "1",
+            # Each heartbeat causes a batch, which takes CPU time from the jobs of other tests.
+            "COINCIDE_HEARTBEAT_SECONDS": "3",
             **self.settings,
         }
         self.process = self.make_process()

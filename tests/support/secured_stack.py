@@ -171,6 +171,6 @@ class SecuredStack:
         }
         return {
             "COINCIDE_CHECKPOINT": str(self._folder / "checkpoint"),
-            "COINCIDE_HEARTBEAT_SECONDS": "1",
+            "COINCIDE_HEARTBEAT_SECONDS": "3",
             "COINCIDE_SPARK_PROPERTIES_FILE": self.secret("spark", json.dumps(spark)),
         }
