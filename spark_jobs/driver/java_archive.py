@@ -11,6 +11,7 @@ import hashlib
 import logging
 import os
 import shutil
+import signal
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,6 +23,12 @@ _log = logging.getLogger(__name__)
 
 # Java names each class that it does not store.
 _QUIET = "-Xlog:cds*=error"
+# Java's own errors end it with one of these signals. Bash adds 128 to the number.
+_CRASHES = {
+    code
+    for number in (signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGSEGV)
+    for code in (-number, 128 + number)
+}
 
 
 class JavaArchive:
@@ -47,19 +54,38 @@ class JavaArchive:
         self.path = folder.absolute() / f"java-{version}.jsa"
         self.home = folder.absolute() / f"home-{version}"
         self._unfinished = scratch / "java.jsa"
+        self._exists = self.path.is_file()
 
     @property
     def options(self) -> str:
-        """Options with which Java loads the file or, if it does not exist, writes it."""
-        if self.path.is_file():
+        """Options with which Java loads the file or, if it did not exist, writes it."""
+        if self._exists:
             return f'-XX:SharedArchiveFile="{self.path}" {_QUIET}'
         return f'-XX:ArchiveClassesAtExit="{self._unfinished}" {_QUIET}'
 
-    def store(self) -> None:
-        """Store the file that Java has written, after its end; an error is logged.
+    def close(self, exit_code: int) -> None:
+        """Store the file that Java has written, or remove the file with which it crashed.
 
-        Files of other versions are removed.
+        Files of other versions are removed. An error is logged.
+
+        Parameters
+        ----------
+        exit_code : int
+            Java's exit code, or minus the number of the signal that has ended it.
         """
+        if exit_code == 0:
+            self._store()
+        elif exit_code in _CRASHES:
+            self.discard()
+
+    def discard(self) -> None:
+        """Remove the file with which Java crashed: every start would crash if it is the cause."""
+        if self._exists:
+            _log.warning("Java crashed: its stored classes are removed, %s", self.path)
+            with suppress(OSError):
+                self.path.unlink(missing_ok=True)
+
+    def _store(self) -> None:
         if not self._unfinished.is_file():
             return
         copy = self.path.with_name(f"{self.path.name}.{os.getpid()}")

@@ -124,10 +124,14 @@ def _socket_folder(scratch: Path) -> Path:
     return ScratchFolder("s", _SHORT).path
 
 
+def _java_did_not_start(error: PySparkException | Py4JJavaError) -> bool:
+    return isinstance(error, PySparkException) and error.getCondition() == _NO_JAVA
+
+
 def _wrong_property(error: PySparkException | Py4JJavaError, settings: Settings) -> str | None:
     """Return a message that names the property that caused the error, or None."""
     given = settings.spark_properties
-    if isinstance(error, PySparkException) and error.getCondition() == _NO_JAVA:
+    if _java_did_not_start(error):
         read_by_java = sorted(name for name in given if name.startswith(_READ_BY_JAVA))
         if not read_by_java:
             return None
@@ -214,6 +218,8 @@ def open_session(settings: Settings) -> SparkSession:
             builder = builder.config(name, value)
         session = builder.getOrCreate()
     except (PySparkException, Py4JJavaError) as error:
+        if archive is not None and _java_did_not_start(error):
+            archive.discard()
         problem = _wrong_property(error, settings)
         if problem is None:
             raise
@@ -223,7 +229,7 @@ def open_session(settings: Settings) -> SparkSession:
 
 
 def _end_java(java: subprocess.Popen[bytes], archive: JavaArchive | None) -> None:
-    """End the JVM of this process, wait until it has ended, and store its classes."""
+    """End the JVM of this process, wait until it has ended, and close the archive."""
     if java.stdin is not None:
         # PySpark's gateway ends the JVM at the end of its input.
         java.stdin.close()
@@ -232,5 +238,5 @@ def _end_java(java: subprocess.Popen[bytes], archive: JavaArchive | None) -> Non
     except subprocess.TimeoutExpired:
         java.kill()
         java.wait()
-    if archive is not None and java.returncode == 0:
-        archive.store()
+    if archive is not None:
+        archive.close(java.returncode)

@@ -1,0 +1,48 @@
+"""The file with Java's classes is stored, and removed when Java crashes with it."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from spark_jobs.driver.java_archive import JavaArchive
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def _closed(folder: Path, exit_code: int, *, stored: bool) -> list[str]:
+    """Return the content of the stored files after a run of Java."""
+    path = JavaArchive(folder, folder).path
+    if stored:
+        path.write_text("before")
+    archive = JavaArchive(folder, folder)
+    if not stored:
+        # As Java does at its end.
+        (folder / "java.jsa").write_text("written")
+    archive.close(exit_code)
+    return [it.read_text() for it in folder.glob("java-*")]
+
+
+def test_classes_are_stored_after_a_run_without_error(tmp_path: Path) -> None:
+    assert _closed(tmp_path, 0, stored=False) == ["written"]
+
+
+@pytest.mark.parametrize("exit_code", [1, -signal.SIGKILL, -signal.SIGABRT])
+def test_classes_are_not_stored_after_an_error(tmp_path: Path, exit_code: int) -> None:
+    assert _closed(tmp_path, exit_code, stored=False) == []
+
+
+@pytest.mark.parametrize("exit_code", [-signal.SIGABRT, -signal.SIGSEGV, 128 + signal.SIGABRT])
+def test_classes_with_which_java_crashed_are_removed(
+    tmp_path: Path, exit_code: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert _closed(tmp_path, exit_code, stored=True) == []
+    assert "Java crashed: its stored classes are removed" in caplog.text
+
+
+@pytest.mark.parametrize("exit_code", [0, 1, -signal.SIGKILL, -signal.SIGTERM])
+def test_classes_stay_when_java_ends_otherwise(tmp_path: Path, exit_code: int) -> None:
+    assert _closed(tmp_path, exit_code, stored=True) == ["before"]
