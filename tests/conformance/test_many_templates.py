@@ -147,6 +147,8 @@ def judge(name: str, *, with_intervals: bool = False) -> list[tuple[str, str]]:
     return sorted(expected_pairs(draw_arrivals(with_intervals=with_intervals), document))
 
 
+# The tests below, and those of few templates, run the same kernels uncompiled.
+@pytest.mark.compiled
 @pytest.mark.parametrize("algorithm", ALGORITHM_CHOICES)
 @pytest.mark.parametrize("name", DOCUMENTS)
 @pytest.mark.parametrize("with_intervals", [False, True])
