@@ -1,4 +1,7 @@
-"""The job refuses a checkpoint that is older than its output in Kafka; no alarm is dropped."""
+"""The job refuses a checkpoint that is older than its output in Kafka; no alarm is dropped.
+
+The tests share a job.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +20,12 @@ from spark_jobs.sink.ownership import claims_of
 from spark_jobs.sink.transactions import PartitionProducer
 from spark_jobs.worker.envelope import Record
 from tests.support.claims import target
-from tests.support.job import JobUnderTest
+from tests.support.job import JobUnderTest, query_folder
 from tests.support.patience import END_SECONDS, MAX_DELAY_US
 from tests.support.workload import NearCondition, Occurrence
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
     from cli.stack.processes import ChildProcess
     from spark_jobs.settings import Properties
@@ -37,18 +40,31 @@ MAX_UNCERTAINTY_US = 20_000
 NEAR = NearCondition("near", "a", "b", 30_000, "0.6")
 
 
-@pytest.fixture
-def job(kafka_bootstrap: str, tmp_path: Path) -> JobUnderTest:
-    """Return an installation with two streams and a condition; its job is not started."""
+@pytest.fixture(scope="module")
+def installation(
+    kafka_bootstrap: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[JobUnderTest]:
+    """Return an installation with two streams and a condition."""
     prefix = f"restored{uuid.uuid4().hex[:10]}"
-    job = JobUnderTest(kafka_bootstrap, prefix, tmp_path)
+    job = JobUnderTest(kafka_bootstrap, prefix, tmp_path_factory.mktemp("job"))
     for name in "ab":
-        # Events are kept longer than the test takes.
+        # Events are kept longer than the tests take.
         job.add_stream(
             Stream(name, f"{prefix}-{name}", MAX_UNCERTAINTY_US, MAX_DELAY_US), partitions=1
         )
     job.register(NEAR.resource)
-    return job
+    try:
+        yield job
+    finally:
+        job.process.stop(5)
+
+
+@pytest.fixture
+def job(installation: JobUnderTest) -> JobUnderTest:
+    """Return the job of all tests; it runs."""
+    if not installation.process.running:
+        installation.start()
+    return installation
 
 
 def send_pairs(job: JobUnderTest, name: str, count: int = 4) -> list[tuple[str, str, str]]:
@@ -85,60 +101,54 @@ def test_restored_checkpoint_is_refused_and_a_rebuild_continues(
     job: JobUnderTest,
 ) -> None:
     checkpoint, backup = job.folder / "checkpoint", job.folder / "backup"
-    try:
-        job.start()
-        first = send_pairs(job, "first")
-        job.alarms("near", awaited=first)
-        assert job.stop() == 0
-        shutil.copytree(checkpoint, backup)
-        job.start()
-        second = send_pairs(job, "second")
-        written = job.alarms("near", awaited=second)
-        assert job.stop() == 0
+    others = job.alarms("near")
+    first = send_pairs(job, "first")
+    job.alarms("near", awaited=first)
+    assert job.stop() == 0
+    shutil.copytree(checkpoint, backup)
+    job.start()
+    second = send_pairs(job, "second")
+    written = job.alarms("near", awaited=second)
+    assert job.stop() == 0
 
-        shutil.rmtree(checkpoint)
-        backup.rename(checkpoint)
-        third = send_pairs(job, "third")
-        job.process.start()
-        wait_for_failure(job.process)
-        assert_refused(job)
-        assert job.alarms("near") == written
+    shutil.rmtree(checkpoint)
+    backup.rename(checkpoint)
+    third = send_pairs(job, "third")
+    job.process.start()
+    wait_for_failure(job.process)
+    assert_refused(job)
+    assert job.alarms("near") == written
 
-        job.process = job.make_process(option="--rebuild")
-        job.start()
-        assert set(third) <= set(job.alarms("near", awaited=third))
-        counts = Counter(
-            json.loads(record.value or b"")["alarm_id"] for record in job.read(job.topics.alarms)
-        )
-        assert list(counts.values()) == [1] * len(first + second + third)
-    finally:
-        job.process.stop(5)
+    job.process = job.make_process(option="--rebuild")
+    job.start()
+    assert set(third) <= set(job.alarms("near", awaited=third))
+    counts = Counter(
+        json.loads(record.value or b"")["alarm_id"] for record in job.read(job.topics.alarms)
+    )
+    assert list(counts.values()) == [1] * len(others + first + second + third)
 
 
 def test_job_ends_at_once_when_another_has_written_later_batches_with_its_checkpoint(
     job: JobUnderTest,
 ) -> None:
-    try:
-        job.start()
-        first = send_pairs(job, "first")
-        written = job.alarms("near", awaited=first)
-        # As a job does that works with a copy of this checkpoint and is ahead. A job that claims
-        # the installation ends this one for another reason.
-        reports = job.read(job.topics.metrics)
-        query = json.loads((job.folder / "checkpoint/query/metadata").read_bytes())["id"]
-        ahead = job.job_records()[-1]["batch"] + 1_000
-        properties: Properties = {"bootstrap.servers": job.bootstrap}
-        owner = claims_of(job.topics, properties).read()
-        assert owner is not None
-        for partition in range(2):
-            record = Record(job.topics.metrics, b"other", reports[0].value)
-            place = target(job.topics, owner, partition, query)
-            writer = PartitionProducer(place, properties)
-            assert writer.write(ahead, [record]) == 1
-        send_pairs(job, "second")
-        wait_for_failure(job.process)
-        assert_refused(job)
-        assert "failing" not in job.states()
-        assert job.alarms("near") == written
-    finally:
-        job.process.stop(5)
+    failing = job.states().count("failing")
+    pairs = send_pairs(job, "before")
+    written = job.alarms("near", awaited=pairs)
+    # As a job does that works with a copy of this checkpoint and is ahead. A job that claims
+    # the installation ends this one for another reason.
+    reports = job.read(job.topics.metrics)
+    query = json.loads((query_folder(job) / "metadata").read_bytes())["id"]
+    ahead = job.job_records()[-1]["batch"] + 1_000
+    properties: Properties = {"bootstrap.servers": job.bootstrap}
+    owner = claims_of(job.topics, properties).read()
+    assert owner is not None
+    for partition in range(2):
+        record = Record(job.topics.metrics, b"other", reports[0].value)
+        place = target(job.topics, owner, partition, query)
+        writer = PartitionProducer(place, properties)
+        assert writer.write(ahead, [record]) == 1
+    send_pairs(job, "after")
+    wait_for_failure(job.process)
+    assert_refused(job)
+    assert job.states().count("failing") == failing
+    assert job.alarms("near") == written

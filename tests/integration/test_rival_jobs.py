@@ -1,4 +1,7 @@
-"""Two jobs of one installation: after the second has claimed it, the first writes nothing."""
+"""Two jobs of one installation: after the second has claimed it, the first writes nothing.
+
+The tests share an installation: the job that remains from one is the first job of the next.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from tests.support.patience import MAX_DELAY_US, PATIENCE_SECONDS, wait_until
 from tests.support.workload import NearCondition, Occurrence
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
     from cli.stack.processes import ChildProcess
 
@@ -31,17 +34,37 @@ LOST = "another job has claimed the installation"
 Pairs = list[tuple[str, str, str]]
 
 
-@pytest.fixture
-def job(kafka_bootstrap: str, tmp_path: Path) -> JobUnderTest:
-    """Return an installation with two streams and a condition; its job is not started."""
+@pytest.fixture(scope="module")
+def installation(
+    kafka_bootstrap: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[JobUnderTest]:
+    """Return an installation with two streams and a condition."""
     prefix = f"rivals{uuid.uuid4().hex[:10]}"
-    job = JobUnderTest(kafka_bootstrap, prefix, tmp_path)
+    job = JobUnderTest(kafka_bootstrap, prefix, tmp_path_factory.mktemp("job"))
     for name in "ab":
         job.add_stream(
             Stream(name, f"{prefix}-{name}", MAX_UNCERTAINTY_US, MAX_DELAY_US), partitions=1
         )
     job.register(NEAR.resource)
-    return job
+    try:
+        yield job
+    finally:
+        job.process.stop(5)
+
+
+@pytest.fixture
+def job(installation: JobUnderTest) -> JobUnderTest:
+    """Return the installation with a job that runs."""
+    if not installation.process.running:
+        installation.process = make_job(installation)
+        installation.start()
+    return installation
+
+
+def make_job(job: JobUnderTest) -> ChildProcess:
+    """Build a job with a checkpoint of its own, in the folder of its name."""
+    name = f"job-{uuid.uuid4().hex[:10]}"
+    return job.make_process(name, COINCIDE_CHECKPOINT=str(job.folder / name))
 
 
 def send_pairs(job: JobUnderTest, name: str, count: int = 20) -> Pairs:
@@ -73,16 +96,14 @@ def resume(processes: list[int]) -> None:
         os.kill(it, signal.SIGCONT)
 
 
-def start_rival(job: JobUnderTest, name: str) -> tuple[ChildProcess, int]:
-    """Start a job with a checkpoint of its own; return it and its claim when it runs."""
+def start_rival(job: JobUnderTest, rival: ChildProcess) -> None:
+    """Start a job, and wait until it has claimed the installation and runs."""
     former = newest_claim(job)
-    rival = job.make_process(name, COINCIDE_CHECKPOINT=str(job.folder / name))
     rival.start()
     rival.wait_until(
         lambda: newest_claim(job) > former and job.job_records()[-1]["state"] == "running",
         PATIENCE_SECONDS,
     )
-    return rival, newest_claim(job)
 
 
 def newest_claim(job: JobUnderTest) -> int:
@@ -98,40 +119,63 @@ def counted(job: JobUnderTest) -> dict[tuple[str, str, str], int]:
     return dict(Counter(job.alarms("near")))
 
 
-def expect_loss(job: JobUnderTest, process: ChildProcess, claim: int, names: list[str]) -> None:
+def expect_loss(job: JobUnderTest, process: ChildProcess, claim: int, rival: ChildProcess) -> None:
     """Wait until a job has ended, and check its message and its records."""
     wait_until(lambda: not process.running)
     assert process.exit_code == 1
     last = process.log_end(200)
-    for name in names:
-        assert checkpoint_id(job, name) in last
+    for it in (process, rival):
+        assert checkpoint_id(job, it.name) in last
     assert f"the job ends: {LOST} {job.prefix}" in last
     states = {record["state"] for record in job.job_records() if record["claim"] == claim}
     assert not states & {"failing", "failed"}
 
 
+def test_suspended_job_without_unread_records_ends_when_another_has_claimed(
+    job: JobUnderTest,
+) -> None:
+    first, rival = job.process, make_job(job)
+    stopped: list[int] = []
+    try:
+        others = job.alarms("near")
+        claim = newest_claim(job)
+        stopped = suspend(first)
+        start_rival(job, rival)
+        # The driver alone looks at the claim.
+        driver = [it for it in stopped if "spark_jobs.main" in command_line(it)]
+        resume([it for it in stopped if it not in driver])
+        resume(driver)
+        expect_loss(job, first, claim, rival)
+        pairs = send_pairs(job, "pair")
+        assert job.alarms("near", awaited=pairs) == sorted([*others, *pairs])
+    finally:
+        resume([it for it in stopped if command_line(it)])
+        first.stop(5)
+        job.process = rival
+
+
 def test_suspended_job_writes_nothing_after_another_has_claimed_the_installation(
     job: JobUnderTest,
 ) -> None:
-    rival: ChildProcess | None = None
+    first, rival = job.process, make_job(job)
     stopped: list[int] = []
     try:
-        job.start()
-        first = send_pairs(job, "first")
+        others = counted(job)
+        pairs = send_pairs(job, "first")
         # The sink of the first job has open producers.
-        job.alarms("near", awaited=first)
+        job.alarms("near", awaited=pairs)
         claim = newest_claim(job)
-        stopped = suspend(job.process)
+        stopped = suspend(first)
         second = send_pairs(job, "second")
-        rival, _ = start_rival(job, "second")
+        start_rival(job, rival)
         job.alarms("near", awaited=second)
         # It has a checkpoint of its own, and continues where the first job has written.
-        expected = dict.fromkeys([*first, *second], 1)
+        expected = others | dict.fromkeys([*pairs, *second], 1)
         assert counted(job) == expected
 
         # Its sink may be in the middle of a batch; the driver or the sink notices the claim first.
         resume(stopped)
-        expect_loss(job, job.process, claim, ["checkpoint", "second"])
+        expect_loss(job, first, claim, rival)
         assert counted(job) == expected
 
         third = send_pairs(job, "third")
@@ -140,30 +184,5 @@ def test_suspended_job_writes_nothing_after_another_has_claimed_the_installation
         assert job.job_records()[-1]["state"] == "running"
     finally:
         resume([it for it in stopped if command_line(it)])
-        job.process.stop(5)
-        if rival is not None:
-            rival.stop(5)
-
-
-def test_suspended_job_without_unread_records_ends_when_another_has_claimed(
-    job: JobUnderTest,
-) -> None:
-    rival: ChildProcess | None = None
-    stopped: list[int] = []
-    try:
-        job.start()
-        claim = newest_claim(job)
-        stopped = suspend(job.process)
-        rival, _ = start_rival(job, "second")
-        # The driver alone looks at the claim.
-        driver = [it for it in stopped if "spark_jobs.main" in command_line(it)]
-        resume([it for it in stopped if it not in driver])
-        resume(driver)
-        expect_loss(job, job.process, claim, ["checkpoint", "second"])
-        pairs = send_pairs(job, "pair")
-        assert job.alarms("near", awaited=pairs) == sorted(pairs)
-    finally:
-        resume([it for it in stopped if command_line(it)])
-        job.process.stop(5)
-        if rival is not None:
-            rival.stop(5)
+        first.stop(5)
+        job.process = rival

@@ -10,12 +10,12 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
 from tests.support.command import command_line, process_tree, variables
-from tests.support.patience import wait_until
+from tests.support.patience import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,9 +34,12 @@ import atexit, json, sys
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from spark_jobs.errors import SettingError
+from spark_jobs.driver import session as driver
 from spark_jobs.driver.session import open_session
 from spark_jobs.settings import Settings
 settings = Settings()
+# A slow machine stores the classes of Java for longer than a job waits.
+driver._JAVA_END_SECONDS = float(sys.argv[1])
 # Runs after the functions that are registered later.
 atexit.register(lambda: print("Java's exit code:", SparkContext._gateway.proc.poll()))
 try:
@@ -57,7 +60,7 @@ def _start(scratch: Path, **settings: object) -> subprocess.Popen[str]:
     }
     # The script above, as a process of its own.
     return subprocess.Popen(  # noqa: S603
-        [sys.executable, "-c", SCRIPT],
+        [sys.executable, "-c", SCRIPT, str(PATIENCE_SECONDS)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -94,34 +97,46 @@ def _refused(scratch: Path, **settings: object) -> str:
     return found[1]
 
 
-def test_properties_are_in_force_and_on_no_command_line(tmp_path: Path) -> None:
-    with _session(tmp_path, SPARK_PROPERTIES=PROPERTIES) as (pid, found):
-        assert found == {**PROPERTIES, "master": "local[1]"}
-        commands = [command_line(one) for one in process_tree(pid)]
-        # Python, Java, and the daemon of the workers.
-        assert len(commands) >= 3
-        assert any("-Xmx600m" in command for command in commands)
-        assert not [command for command in commands if SECRET in command]
-        # Gone as soon as Java has read it.
-        assert not list(tmp_path.rglob("spark.properties"))
-    assert list(tmp_path.iterdir()) == []
+class Opened(NamedTuple):
+    """An open session: its process, what it says, and the folder of its temporary files."""
+
+    pid: int
+    found: dict[str, str]
+    scratch: Path
 
 
-def test_python_workers_import_the_installed_pyspark() -> None:
+@pytest.fixture(scope="module")
+def opened() -> Iterator[Opened]:
+    """Open a session with properties, for the tests that only look at it."""
     # The scratch folder has a path of 62 bytes, which is too long for Spark's sockets.
     with (
         TemporaryDirectory(dir="/tmp", prefix="x" * 25) as folder,
-        _session(Path(folder)) as (pid, _),
+        _session(Path(folder), SPARK_PROPERTIES=PROPERTIES) as (pid, found),
     ):
-        daemons = [it for it in process_tree(pid) if "worker_daemon" in command_line(it)]
-        assert daemons
-        for daemon in daemons:
-            path = variables(daemon)["PYTHONPATH"].split(os.pathsep)
-            assert not [it for it in path if it.endswith(".zip") and Path(it).exists()]
+        yield Opened(pid, found, Path(folder))
+
+
+def test_properties_are_in_force_and_on_no_command_line(opened: Opened) -> None:
+    assert opened.found == {**PROPERTIES, "master": "local[1]"}
+    commands = [command_line(one) for one in process_tree(opened.pid)]
+    # Python, Java, and the daemon of the workers.
+    assert len(commands) >= 3
+    assert any("-Xmx600m" in command for command in commands)
+    assert not [command for command in commands if SECRET in command]
+    # Gone as soon as Java has read it.
+    assert not list(opened.scratch.rglob("spark.properties"))
+
+
+def test_python_workers_import_the_installed_pyspark(opened: Opened) -> None:
+    daemons = [it for it in process_tree(opened.pid) if "worker_daemon" in command_line(it)]
+    assert daemons
+    for daemon in daemons:
+        path = variables(daemon)["PYTHONPATH"].split(os.pathsep)
+        assert not [it for it in path if it.endswith(".zip") and Path(it).exists()]
 
 
 def test_java_ends_before_the_temporary_files_are_removed(tmp_path: Path) -> None:
-    said, errors = _start(tmp_path).communicate()
+    said, errors = _start(tmp_path, SPARK_PROPERTIES=PROPERTIES).communicate()
     assert said.splitlines()[-1] == "Java's exit code: 0", errors[-3000:]
     assert list(tmp_path.iterdir()) == []
 

@@ -217,12 +217,17 @@ def total(slots: Iterable[dict[str, Any]], counter: str, **labels: str) -> int:
     )
 
 
+def query_folder(job: JobUnderTest) -> Path:
+    """Return the folder of the query's checkpoint; a rebuild begins a new one."""
+    layout = json.loads((job.folder / "checkpoint" / "layout.json").read_text())
+    generation = layout["generation"]
+    return job.folder / "checkpoint" / (f"query-{generation}" if generation else "query")
+
+
 def unfinish_last_batch(job: JobUnderTest) -> None:
     """Stop the job and remove the commit file of its last batch."""
     assert job.stop() == 0
-    layout = json.loads((job.folder / "checkpoint" / "layout.json").read_text())
-    name = f"query-{layout['generation']}" if layout["generation"] else "query"
-    commits = job.folder / "checkpoint" / name / "commits"
+    commits = query_folder(job) / "commits"
     last = max(int(path.name) for path in commits.iterdir() if path.name.isdigit())
     (commits / str(last)).unlink()
     (commits / f".{last}.crc").unlink(missing_ok=True)
