@@ -26,7 +26,7 @@ from correlation.resources.records import Resource, stream_to_document
 from tests.crash.moments import Observer
 from tests.crash.proxy import Proxy
 from tests.support.command import command_line, is_commit_worker, process_tree, service_process
-from tests.support.job import JobUnderTest
+from tests.support.job import MANY_BATCHES, JobUnderTest
 from tests.support.kafka import create_topics
 from tests.support.patience import PATIENCE_SECONDS
 
@@ -121,8 +121,8 @@ class Installation(Generic[L]):
             self.service.start()
             self.client = opened.enter_context(ServiceClient(url, PATIENCE_SECONDS))
             self.service.wait_until(self.client.ready, PATIENCE_SECONDS)
-            proxied = {"COINCIDE_BOOTSTRAP": f"{HOST}:{self.proxy.port}"}
-            self.job = JobUnderTest(bootstrap, PREFIX, self.folder, proxied, has_topics=True)
+            settings = {**MANY_BATCHES, "COINCIDE_BOOTSTRAP": f"{HOST}:{self.proxy.port}"}
+            self.job = JobUnderTest(bootstrap, PREFIX, self.folder, settings, has_topics=True)
             opened.callback(self._end_job)
             self.load = self._make_load(bootstrap, PREFIX)
             opened.callback(self.load.end)

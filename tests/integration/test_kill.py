@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from correlation.resources.streams import Stream
-from tests.support.job import JobUnderTest, total
+from tests.support.job import MANY_BATCHES, JobUnderTest, total
 from tests.support.kafka import read_committed
 from tests.support.patience import MAX_DELAY_US
 from tests.support.workload import NearCondition, Occurrence, Workload
@@ -58,7 +58,7 @@ def test_every_pair_is_written_once_when_the_job_is_killed_at_random_moments(
 ) -> None:
     chance = random.Random(SEED)  # noqa: S311 - no secret
     prefix = f"kill{uuid.uuid4().hex[:10]}"
-    job = JobUnderTest(kafka_bootstrap, prefix, tmp_path)
+    job = JobUnderTest(kafka_bootstrap, prefix, tmp_path, MANY_BATCHES)
 
     def stream(name: str) -> Stream:
         return Stream(

@@ -18,7 +18,7 @@ from correlation.topk.results import CHANGES, PRESENT
 from tests.oracle.topk import TokenSet, ranked_pairs
 from tests.support.command import is_commit_worker, process_tree
 from tests.support.hanging import stop_processes
-from tests.support.job import JobUnderTest
+from tests.support.job import MANY_BATCHES, JobUnderTest
 from tests.support.kafka import Sent, create_topics, produce
 from tests.support.topk import (
     DELAY,
@@ -97,7 +97,10 @@ class Sets:
     def __init__(self, bootstrap: str, folder: Path) -> None:
         prefix = f"between{uuid.uuid4().hex[:10]}"
         # Batches are due to events alone, so that no batch follows unexpectedly.
-        settings = {"COINCIDE_HEARTBEAT_SECONDS": "86400", "COINCIDE_SLOTS": str(SLOTS)}
+        settings = MANY_BATCHES | {
+            "COINCIDE_HEARTBEAT_SECONDS": "86400",
+            "COINCIDE_SLOTS": str(SLOTS),
+        }
         self.job = JobUnderTest(bootstrap, prefix, folder, settings)
         # One partition: the watermark follows the events alone.
         self.stream = replace(

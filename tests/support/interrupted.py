@@ -16,7 +16,7 @@ from correlation.resources.streams import Stream
 from correlation.resources.tokens import Tokens
 from correlation.timing.factored.expanding import Expander, is_factored
 from tests.support.every_kind import LIST, conditions_of
-from tests.support.job import JobUnderTest, total
+from tests.support.job import MANY_BATCHES, JobUnderTest, total
 from tests.support.kafka import Sent, produce
 from tests.support.patience import PATIENCE_SECONDS, wait_until
 from tests.support.workload import Occurrence, Workload, stream_resource
@@ -52,7 +52,7 @@ class World:
         **settings: str,
     ) -> None:
         prefix = f"rebuild{uuid.uuid4().hex[:10]}"
-        self.job = JobUnderTest(bootstrap, prefix, folder, settings)
+        self.job = JobUnderTest(bootstrap, prefix, folder, MANY_BATCHES | settings)
         self.conditions = conditions
         self.sent: list[Occurrence] = []
         self._workload = Workload("ab", SEED, max_uncertainty_us=MAX_UNCERTAINTY_US)

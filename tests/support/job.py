@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from correlation.resources.streams import Stream
 
 _TAKES_LARGE = {"max.message.bytes": str(16 * 1024 * 1024)}
+# Each batch takes CPU time from the jobs of other tests, and each heartbeat causes one.
+_FEW_BATCHES = {"COINCIDE_HEARTBEAT_SECONDS": "4", "COINCIDE_TRIGGER_SECONDS": "1"}
+# A job that is killed at random moments is usually in a batch.
+MANY_BATCHES = {"COINCIDE_HEARTBEAT_SECONDS": "1", "COINCIDE_TRIGGER_SECONDS": "0.2"}
 Pairs = list[tuple[str, str, str]]
 T = TypeVar("T")
 
@@ -59,8 +63,7 @@ class JobUnderTest:
             "COINCIDE_BOOTSTRAP": self.bootstrap,
             "COINCIDE_PREFIX": self.prefix,
             "COINCIDE_CHECKPOINT": str(self.folder / "checkpoint"),
-            # Each heartbeat causes a batch, which takes CPU time from the jobs of other tests.
-            "COINCIDE_HEARTBEAT_SECONDS": "3",
+            **_FEW_BATCHES,
             **self.settings,
         }
         self.process = self.make_process()

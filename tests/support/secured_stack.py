@@ -171,6 +171,7 @@ class SecuredStack:
         }
         return {
             "COINCIDE_CHECKPOINT": str(self._folder / "checkpoint"),
-            "COINCIDE_HEARTBEAT_SECONDS": "3",
+            "COINCIDE_HEARTBEAT_SECONDS": "4",
+            "COINCIDE_TRIGGER_SECONDS": "1",
             "COINCIDE_SPARK_PROPERTIES_FILE": self.secret("spark", json.dumps(spark)),
         }
