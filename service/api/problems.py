@@ -188,8 +188,9 @@ async def _answer_request(
     found = [it for it in errors if it["loc"] not in twice]
     kind = _DOCUMENTS.get(request.scope["route"].path_format) or ""
     of_body = [it for it in found if it["loc"][:1] == ("body",)]
+    of_rest = [it for it in found if it["loc"][:1] != ("body",)]
     body = field_problems(of_body, ("body",), kind)
-    rest = field_problems([it for it in found if it not in of_body], ("query", "path", "header"))
+    rest = field_problems(of_rest, ("query", "path", "header"))
     if hasattr(request.state, "document"):
         body = await to_thread.run_sync(_with_further, request, body)
     problems = first_problems((*query, *rest, *body))
