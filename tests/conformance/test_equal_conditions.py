@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     import pytest
 
 SEEDS = st.integers(0, 2**32)
+NOT_JUDGED = {"algorithm", "output_topic", "report_probability"}
 Document = dict[str, Any]
 
 
@@ -84,7 +86,15 @@ def test_equal_and_other_conditions_find_the_judges_pairs(seed: int, algorithm: 
     arrivals = [replace(it, attributes=draw_attributes(rng)) for it in draw_arrivals(rng, 60)]
     documents = draw_documents(rng, algorithm)
     found = pairs_by_condition(slot, rng, arrivals, documents)
-    assert found == {name: judged_pairs(arrivals, it) for name, it in documents.items()}
+    # The judge does not read the fields in which some of the conditions differ.
+    expected: dict[str, set[tuple[str, str]]] = {}
+    for name, document in documents.items():
+        judged = {it: document[it] for it in document if it not in NOT_JUDGED}
+        key = json.dumps(judged)
+        if key not in expected:
+            expected[key] = judged_pairs(arrivals, judged)
+        assert found[name] == expected[key], name
+    assert len(found) == len(documents)
 
 
 @given(SEEDS)
@@ -96,7 +106,8 @@ def test_equal_conditions_on_histograms_find_the_judges_pairs(seed: int) -> None
     document = {**CONDITIONS[rng.choice(sorted(CONDITIONS))]}
     documents = {"one": document, "two": document, "three": document | {"threshold": "0.45"}}
     found = pairs_by_condition(slot, rng, arrivals, documents)
-    assert found == {name: {*expected_pairs(arrivals, it)} for name, it in documents.items()}
+    one, three = ({*expected_pairs(arrivals, documents[it])} for it in ("one", "three"))
+    assert found == {"one": one, "two": one, "three": three}
 
 
 def test_equal_conditions_have_one_search(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,8 +15,18 @@ from dataclasses import dataclass, field
 
 import pytest
 from hypothesis import Phase, find, given, settings
+from hypothesis import strategies as st
 
 from correlation.event_query.evaluation.operator import EventQueryOperator
+from correlation.event_query.query import (
+    And,
+    AttributePattern,
+    EventPattern,
+    Query,
+    Relation,
+    Variable,
+)
+from correlation.event_query.relevance.analysis import analyse_relevance
 from correlation.limits import UNKNOWN_WATERMARK
 from tests.conformance.test_event_queries import (
     SPAN,
@@ -27,7 +37,7 @@ from tests.conformance.test_event_queries import (
     take_block,
 )
 from tests.oracle.event_queries import Event, results, time_of
-from tests.support.event_queries import SMALL_STREAMS
+from tests.support.event_queries import SMALL_STREAMS, end
 from tests.support.query_slots import (
     QuerySlot,
     closing_heartbeats,
@@ -43,6 +53,7 @@ from tests.support.query_slots import (
 )
 
 COUNT = 18
+_K = (AttributePattern("k", Variable("K")),)
 # With so low keep values no event is dropped.
 KEEP_ALL = -(2**40)
 Ids = tuple[int, ...]
@@ -73,6 +84,29 @@ class Blocks:
         for found, expected in zip(self.found, self.expected, strict=True):
             assert found <= expected
             assert all(self.late & set(ids) for ids in expected - found)
+
+
+@st.composite
+def absences(draw: st.DrawFn) -> Case:
+    """Draw a query without events of another stream in a short range, which are soon forgotten.
+
+    In about one case in 40, a forgotten event stops a late one; in 400 `cases`, it never did.
+    """
+    low, high = draw(st.integers(-1, 0)), draw(st.integers(0, 1))
+    same = draw(st.sampled_from([(), (), _K]))
+    query = Query(
+        "R",
+        (),
+        (EventPattern("p0", "C", same), EventPattern("n0", "B", same, negated=True)),
+        And(
+            (
+                Relation(end("p0", low), "<=", end("n0")),
+                Relation(end("n0"), "<=", end("p0", high)),
+            )
+        ),
+    )
+    relevance = analyse_relevance(query, SMALL_STREAMS)
+    return Case(query, relevance, draw(st.booleans()), draw(st.integers(0, 2**32)))
 
 
 def run(case: Case) -> Blocks:
@@ -134,6 +168,13 @@ def test_p_query_once_late_events_make_no_result_that_a_forgotten_event_may_stop
     run(case).check_known()
 
 
+@given(absences())
+def test_p_query_once_late_events_are_no_result_if_the_only_event_that_stops_them_is_forgotten(
+    case: Case,
+) -> None:
+    run(case).check_known()
+
+
 def _fails(case: Case, owner: type, name: str, wrong: object) -> bool:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(owner, name, wrong)
@@ -147,13 +188,23 @@ def _fails(case: Case, owner: type, name: str, wrong: object) -> bool:
 @pytest.mark.compiled
 def test_late_events_and_forgotten_events_occur() -> None:
     once = settings(max_examples=2000, phases=[Phase.generate], database=None)
-    # A result with a late event, and one that is left out.
-    find(cases(), lambda it: _has_late_result(run(it)), settings=once)
-    find(cases(), lambda it: (blocks := run(it)).found != blocks.expected, settings=once)
+    seen: set[str] = set()
+
+    def occur(case: Case) -> bool:
+        blocks = run(case)
+        if _has_late_result(blocks):
+            seen.add("a result with a late event")
+        if blocks.found != blocks.expected:
+            seen.add("a result that is left out")
+        return len(seen) == 2
+
+    find(cases(), occur, settings=once)
     # The absence of forgotten events is taken as known.
     every = lambda _self, _view, _search: UNKNOWN_WATERMARK  # noqa: E731
     find(
-        cases(), lambda it: _fails(it, EventQueryOperator, "_complete_above", every), settings=once
+        absences(),
+        lambda it: _fails(it, EventQueryOperator, "_complete_above", every),
+        settings=once,
     )
 
 

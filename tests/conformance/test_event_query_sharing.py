@@ -87,10 +87,13 @@ def absences(draw: st.DrawFn) -> Query:
     return Query("R", (), (*positive, negated), And(tuple(parts)))
 
 
+BASES = absences() | queries()
+
+
 @st.composite
-def cases(draw: st.DrawFn) -> Case:
+def cases(draw: st.DrawFn, bases: st.SearchStrategy[Query] = BASES) -> Case:
     """Draw queries: copies, and some that differ in their negated events, ranges or filters."""
-    base = _bounded(draw(absences() | queries()))
+    base = _bounded(draw(bases))
     found = [base]
     for _ in range(draw(st.integers(1, 4))):
         query = draw(st.sampled_from(found))
@@ -271,7 +274,8 @@ def test_a_mutation_of_what_queries_share_is_caught(
         return False
 
     once = settings(max_examples=2000, phases=[Phase.generate], database=None)
-    find(cases(), fails, settings=once)
+    # Only queries whose negated event has one range use a nearest event.
+    find(cases(absences() if owner is Anchor else BASES), fails, settings=once)
 
 
 def test_shared_combinations_are_released_with_their_last_query() -> None:

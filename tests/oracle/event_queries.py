@@ -16,7 +16,6 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
 from typing import Any
 
 Item = tuple[Any, ...]
@@ -67,35 +66,34 @@ def results(query: JudgedQuery, events: Iterable[Event]) -> set[tuple[Event, ...
     relations = list(parts_of(query.where))
     names = {pattern.alias for pattern in query.negated}
     among_positive = [part for part in relations if not names & aliases_of(part)]
-    found = set()
-    for chosen in product(*(candidates(pattern, pool) for pattern in query.positive)):
-        combination = dict(zip((it.alias for it in query.positive), chosen, strict=True))
-        bound = bind(query.positive, combination)
-        if bound is None or not all(holds(part, combination) for part in among_positive):
-            continue
-        if not any(
-            stops(query, pattern, combination, relations, pool) for pattern in query.negated
-        ):
-            found.add(chosen)
-    return found
+    found: list[Combination] = [{}]
+    for place, pattern in enumerate(query.positive, 1):
+        # A relation is checked as soon as all its aliases have events.
+        bound = query.positive[:place]
+        known = {it.alias for it in bound}
+        due = [part for part in among_positive if aliases_of(part) <= known]
+        among_positive = [part for part in among_positive if part not in due]
+        found = list(extended(found, bound, due, candidates(pattern, pool)))
+    for pattern in query.negated:
+        mentioned = [part for part in relations if pattern.alias in aliases_of(part)]
+        matching = candidates(pattern, pool)
+        bound = [*query.positive, pattern]
+        found = [it for it in found if not any(extended([it], bound, mentioned, matching))]
+    return {tuple(it[pattern.alias] for pattern in query.positive) for it in found}
 
 
-def stops(
-    query: JudgedQuery,
-    pattern: Pattern,
-    combination: Combination,
+def extended(
+    combinations: Iterable[Combination],
+    bound: Sequence[Pattern],
     relations: Sequence[Item],
-    pool: Sequence[Event],
-) -> bool:
-    """Return whether an event of a negated alias stops a combination."""
-    mentioned = [part for part in relations if pattern.alias in aliases_of(part)]
-    for event in candidates(pattern, pool):
-        extended = {**combination, pattern.alias: event}
-        if bind([*query.positive, pattern], extended) is not None and all(
-            holds(part, extended) for part in mentioned
-        ):
-            return True
-    return False
+    matching: Sequence[Event],
+) -> Iterator[Combination]:
+    """Yield the combinations with an event for the last pattern that satisfy some relations."""
+    for combination in combinations:
+        for event in matching:
+            longer = {**combination, bound[-1].alias: event}
+            if bind(bound, longer) is not None and all(holds(part, longer) for part in relations):
+                yield longer
 
 
 def time_of(result: Iterable[Event]) -> int:

@@ -7,6 +7,7 @@ is a tuple (earliest, latest).
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import lru_cache
 
 Window = tuple[int | None, int | None, int | None, int | None, Fraction]
 Event = tuple[int, int]
@@ -15,14 +16,19 @@ Event = tuple[int, int]
 def cumulative(a: Event, b: Event, c: int, *, closed: bool = True) -> Fraction:
     """Compute P(T_B - T_A ≤ c), or < c if not closed: LL10 Theorem 1, integrated as in the spec."""
     (a1, b1), (a2, b2) = a, b
-    length_a, length_b = b1 - a1, b2 - a2
+    return _cumulative(b1 - a1, b2 - a2, a1 + c - a2, closed)
+
+
+@lru_cache(maxsize=2**16)
+def _cumulative(length_a: int, length_b: int, z: int, closed: bool) -> Fraction:  # noqa: FBT001 - a key of the cache
+    """Compute P(T_B - T_A ≤ z), or < z, of two events that begin at 0; kept for the next pair."""
     if length_a and length_b:
-        return (_area(b1 + c - a2, length_b) - _area(a1 + c - a2, length_b)) / (length_a * length_b)
-    if length_b:  # T_B ≤ a1 + c
-        return min(max(Fraction(a1 + c - a2, length_b), Fraction(0)), Fraction(1))
-    if length_a:  # T_A ≥ a2 - c
-        return min(max(Fraction(b1 - a2 + c, length_a), Fraction(0)), Fraction(1))
-    return Fraction(a2 - a1 <= c if closed else a2 - a1 < c)
+        return (_area(z + length_a, length_b) - _area(z, length_b)) / (length_a * length_b)
+    if length_b:  # T_B ≤ z
+        return min(max(Fraction(z, length_b), Fraction(0)), Fraction(1))
+    if length_a:  # T_A ≥ -z
+        return min(max(Fraction(z + length_a, length_a), Fraction(0)), Fraction(1))
+    return Fraction(z >= 0 if closed else z > 0)
 
 
 def _area(z: int, length: int) -> Fraction:
