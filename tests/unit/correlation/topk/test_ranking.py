@@ -90,18 +90,18 @@ def compared(case: Case) -> Counter[str]:
     seen: Counter[str] = Counter()
     # Pairs that can never enter.
     barred: set[Pair] = set()
+    # Pairs that are not within the window are not asked for.
+    asked = [
+        it
+        for it in case.ranked(COUNT, case.sets[0].time)
+        if it.newer.time - it.older.time <= case.window
+    ]
     for now in range(0, last + 2, 2):
         count = sum(it.time <= now for it in case.sets)
         ranked = case.ranked(count, now)
         listed = ranked[:k]
         assert barred.isdisjoint(listed)
         found = FoundList(now, [item(rank, it) for rank, it in enumerate(listed, start=1)])
-        # Pairs that are not within the window are not asked for.
-        asked = [
-            it
-            for it in case.ranked(COUNT, case.sets[0].time)
-            if it.newer.time - it.older.time <= case.window
-        ]
         for pair in asked:
             rank = find_rank(condition, placed(pair), found)
             assert rank == (listed.index(pair) + 1 if pair in listed else None)

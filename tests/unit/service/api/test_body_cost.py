@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import tracemalloc
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
@@ -15,6 +15,9 @@ from service.api.body import MAX_VALUES, PARSED_AT_ONCE, Allowance, _unique, par
 from service.app import create_app
 from service.errors import MAX_PROBLEMS, BodyError
 from service.settings import Settings
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
 
 JSON = {"Content-Type": "application/json"}
 
@@ -98,6 +101,14 @@ def test_body_of_many_values_is_read() -> None:
 
 
 NAMES = {f"n{at}": 0 for at in range(MAX_VALUES - 10)}
+
+
+@pytest.fixture(scope="module")
+def app() -> FastAPI:
+    """Return a service that makes its OpenAPI document, with its first answer, once."""
+    return create_app(Settings(bootstrap="127.0.0.1:1"))
+
+
 PAIR = {"kind": "mutual_deadline", "a": "x", "b": "x", "window": "1s", "threshold": 1}
 
 
@@ -121,11 +132,11 @@ PAIR = {"kind": "mutual_deadline", "a": "x", "b": "x", "window": "1s", "threshol
     ],
 )
 def test_answer_lists_the_first_of_many_problems(
-    method: str, path: str, document: dict[str, Any]
+    app: FastAPI, method: str, path: str, document: dict[str, Any]
 ) -> None:
     async def asked() -> httpx.Response:
         # The lifespan does not begin: nothing asks for Kafka.
-        transport = httpx.ASGITransport(create_app(Settings(bootstrap="127.0.0.1:1")))
+        transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             return await client.request(method, path, json=document)
 
