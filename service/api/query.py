@@ -61,9 +61,9 @@ def query_problems(request: Request) -> tuple[FieldProblem, ...]:
     request : Request
         The request, after routing.
     """
-    if not request.url.path.startswith(_VERSIONED):
+    if not request.url.path.startswith(_VERSIONED) or not request.query_params:
         return ()
-    # The OpenAPI schema defines the accepted parameters.
+    # The OpenAPI schema defines the accepted parameters; it is made when it is first needed.
     path = request.app.openapi()["paths"][request.scope["route"].path_format]
     described = path[request.method.lower()].get("parameters", ())
     known = [it["name"] for it in described if it["in"] == "query"]
