@@ -1,4 +1,4 @@
-"""The tests that `make test` also runs uncompiled and with checked array bounds."""
+"""The tests that `make test` runs once more, uncompiled or with checked array bounds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 
 
-def test_tests_of_every_package_with_kernels_run_in_all_modes() -> None:
+def test_tests_of_every_package_with_kernels_run_once_more() -> None:
     listed = subprocess.run(
         ["make", "--silent", "--eval", "list: ; @echo $(KERNEL_TESTS)", "list"],  # noqa: S607 - the make of the path
         cwd=ROOT,
