@@ -79,9 +79,9 @@ class JavaArchive:
             self.discard()
 
     def discard(self) -> None:
-        """Remove the file with which Java crashed: every start would crash if it is the cause."""
+        """Remove the file with which Java failed: every start would fail if it is the cause."""
         if self._exists:
-            _log.warning("Java crashed: its stored classes are removed, %s", self.path)
+            _log.warning("Java failed: its stored classes are removed, %s", self.path)
             with suppress(OSError):
                 self.path.unlink(missing_ok=True)
 

@@ -218,10 +218,10 @@ def open_session(settings: Settings) -> SparkSession:
             builder = builder.config(name, value)
         session = builder.getOrCreate()
     except (PySparkException, Py4JJavaError) as error:
-        if archive is not None and _java_did_not_start(error):
-            archive.discard()
         problem = _wrong_property(error, settings)
         if problem is None:
+            if archive is not None and _java_did_not_start(error):
+                archive.discard()
             raise
         raise SettingError(f"COINCIDE_SPARK_PROPERTIES: {problem}") from error
     session.sparkContext.setLogLevel("ERROR")

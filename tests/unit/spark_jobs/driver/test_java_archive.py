@@ -40,7 +40,7 @@ def test_classes_with_which_java_crashed_are_removed(
     tmp_path: Path, exit_code: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert _closed(tmp_path, exit_code, stored=True) == []
-    assert "Java crashed: its stored classes are removed" in caplog.text
+    assert "Java failed: its stored classes are removed" in caplog.text
 
 
 @pytest.mark.parametrize("exit_code", [0, 1, -signal.SIGKILL, -signal.SIGTERM])
