@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import tracemalloc
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
 from anyio import CapacityLimiter
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
 
 from service.api.body import MAX_VALUES, PARSED_AT_ONCE, Allowance, _unique, parse_json
+from service.api.problems import install
 from service.app import create_app
 from service.errors import MAX_PROBLEMS, BodyError
 from service.settings import Settings
-
-if TYPE_CHECKING:
-    from fastapi import FastAPI
 
 JSON = {"Content-Type": "application/json"}
 
@@ -48,6 +48,41 @@ def comparisons(names: int) -> int:
 
 def test_twice_the_names_cost_twice_the_comparisons() -> None:
     assert comparisons(2_000) <= 2 * comparisons(1_000) + 2
+
+
+class CountedProblem(dict[str, Any]):
+    """A problem of a request that counts how often problems are compared."""
+
+    compared = 0
+    __hash__ = None
+
+    def __eq__(self, other: object) -> bool:
+        CountedProblem.compared += 1
+        return dict.__eq__(self, other)
+
+
+def test_problems_of_a_document_are_not_compared_with_each_other() -> None:
+    found = [
+        CountedProblem(type="extra_forbidden", loc=("body", f"n{at}"), msg="", input=0)
+        for at in range(100)
+    ]
+    app = FastAPI()
+    install(app)
+
+    @app.get("/")
+    def refuse() -> None:
+        raise RequestValidationError(found)
+
+    async def asked() -> httpx.Response:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return await client.get("/")
+
+    CountedProblem.compared = 0
+    answer = asyncio.run(asked())
+    assert answer.status_code == 422
+    assert len(answer.json()["errors"]) == MAX_PROBLEMS + 1
+    assert CountedProblem.compared == 0
 
 
 def test_names_of_fields_are_not_copied_for_every_value() -> None:
@@ -101,14 +136,6 @@ def test_body_of_many_values_is_read() -> None:
 
 
 NAMES = {f"n{at}": 0 for at in range(MAX_VALUES - 10)}
-
-
-@pytest.fixture(scope="module")
-def app() -> FastAPI:
-    """Return a service that makes its OpenAPI document, with its first answer, once."""
-    return create_app(Settings(bootstrap="127.0.0.1:1"))
-
-
 PAIR = {"kind": "mutual_deadline", "a": "x", "b": "x", "window": "1s", "threshold": 1}
 
 
@@ -132,11 +159,11 @@ PAIR = {"kind": "mutual_deadline", "a": "x", "b": "x", "window": "1s", "threshol
     ],
 )
 def test_answer_lists_the_first_of_many_problems(
-    app: FastAPI, method: str, path: str, document: dict[str, Any]
+    method: str, path: str, document: dict[str, Any]
 ) -> None:
     async def asked() -> httpx.Response:
         # The lifespan does not begin: nothing asks for Kafka.
-        transport = httpx.ASGITransport(app)
+        transport = httpx.ASGITransport(create_app(Settings(bootstrap="127.0.0.1:1")))
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             return await client.request(method, path, json=document)
 
