@@ -177,16 +177,6 @@ def buffered_before(job: JobUnderTest, name: str) -> Sets:
     return found
 
 
-def letters_of(job: JobUnderTest, count: int, *streams: str) -> list[Received]:
-    """Return the dead letters of streams, once there are as many as given."""
-
-    def select(records: list[Received]) -> list[Received]:
-        names = {it.encode() for it in streams}
-        return [it for it in records if it.headers["coincide.error.stream"] in names]
-
-    return select(job.read(job.topics.dead_letter, lambda found: len(select(found)) >= count))
-
-
 def test_events_are_kept_over_a_restart(job: JobUnderTest) -> None:
     check_filters(job)
     sets = check_tokens(job)
@@ -227,7 +217,7 @@ def check_filters(job: JobUnderTest) -> None:
         for name in FILTERED
     }
     assert counts == {"smoke": (1, 6, 1, 1), "report": (1, 7, 0, 1), "repair": (2, 5, 1, 2)}
-    letters = letters_of(job, 2, *FILTERED)
+    letters = job.dead_letters(*FILTERED, count=2)
     assert {it.headers["coincide.error.reason"] for it in letters} == {
         b"bad_attribute",
         b"longer_than_declared",
@@ -255,7 +245,7 @@ def check_tokens(job: JobUnderTest) -> Sets:
         message("large", " ".join(map(str, range(10_001)))),
     )
     assert buffered_before(job, "e2") == {}
-    letters = letters_of(job, 2, "log")
+    letters = job.dead_letters("log", count=2)
     assert [
         (
             json.loads(it.value or b"")["id"],

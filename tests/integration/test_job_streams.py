@@ -21,7 +21,7 @@ from correlation.resources.streams import Stream
 from correlation.resources.template import Template
 from correlation.timing.factored.expanding import expand
 from tests.support.job import JobUnderTest, total
-from tests.support.kafka import Received, Sent, produce
+from tests.support.kafka import Sent, produce
 from tests.support.patience import MAX_DELAY_US
 
 if TYPE_CHECKING:
@@ -78,14 +78,6 @@ def installation(
         yield job
     finally:
         job.process.stop(5)
-
-
-@pytest.fixture
-def job(installation: JobUnderTest) -> JobUnderTest:
-    """Return the job of all tests; it runs."""
-    if not installation.process.running:
-        installation.start()
-    return installation
 
 
 def detection(template: str, latest_us: int | None = None) -> bytes:
@@ -146,16 +138,6 @@ def wait_for_shaped(job: JobUnderTest, count: int) -> Lengths:
     return min(it[0] for it in seen), max(it[1] for it in seen)
 
 
-def letters_of(job: JobUnderTest, streams: tuple[str, ...], count: int = 0) -> list[Received]:
-    """Return the dead letters of streams, once there are as many as given."""
-
-    def select(records: list[Received]) -> list[Received]:
-        names = {it.encode() for it in streams}
-        return [it for it in records if it.headers["coincide.error.stream"] in names]
-
-    return select(job.read(job.topics.dead_letter, lambda found: len(select(found)) >= count))
-
-
 def register_change(job: JobUnderTest, stream: Stream, version: int) -> None:
     """Register a stream's change, and wait until the query has restarted with it."""
     starts = job.states().count("starting")
@@ -184,7 +166,7 @@ def test_only_events_that_match_meet_and_alarms_have_attributes(job: JobUnderTes
         assert alarm["a"]["attributes"] == {"rule": "A", "severity": None, "partition": 0}
         assert alarm["b"]["attributes"] == {"rule": "last", "severity": 3, "partition": 0}
     assert pairs_of(alarms, "self") == [("b2", "b1")]
-    (letter,) = letters_of(job, ("a", "b"), 1)
+    (letter,) = job.dead_letters("a", "b", count=1)
     assert letter.headers["coincide.error.reason"] == b"bad_attribute"
 
 
@@ -199,7 +181,7 @@ def test_histogram_events_are_accepted_and_bad_ones_dead_letters(job: JobUnderTe
     before = accepted(job.wait_for_slots(bool))
     send_shaped(job, *good, *bad.values(), histogram(now))
     assert wait_for_shaped(job, before + 6) == (7_000, 9_000)
-    letters = letters_of(job, (SHAPED.name,), 3)
+    letters = job.dead_letters(SHAPED.name, count=3)
     found = [(it.headers["coincide.error.reason"], json.loads(it.value or b"")) for it in letters]
     expected = [(reason.encode(), json.loads(value)) for reason, value in bad.items()]
     assert sorted(found, key=str) == sorted(expected, key=str)
@@ -253,10 +235,10 @@ def take_up_templates(job: JobUnderTest) -> int:
 
 def check_without_templates(job: JobUnderTest) -> None:
     """Check that, without templates and histograms, records that name them are dead letters."""
-    before = len(letters_of(job, (SHAPED.name,)))
+    before = len(job.dead_letters(SHAPED.name))
     register_change(job, replace(SHAPED, templates=(), histograms=False), 3)
     send_shaped(job, detection("halves"), histogram(0))
-    letters = letters_of(job, (SHAPED.name,), before + 2)[before:]
+    letters = job.dead_letters(SHAPED.name, count=before + 2)[before:]
     reasons = [it.headers["coincide.error.reason"] for it in letters]
     assert sorted(reasons, key=str) == [b"undeclared_histogram", b"unknown_template"]
 

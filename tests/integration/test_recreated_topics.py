@@ -48,14 +48,6 @@ def installation(
         job.process.stop(5)
 
 
-@pytest.fixture
-def job(installation: JobUnderTest) -> JobUnderTest:
-    """Return the job of several tests; it runs."""
-    if not installation.process.running:
-        installation.start()
-    return installation
-
-
 def install(bootstrap: str, folder: Path, *conditions: NearCondition) -> JobUnderTest:
     """Return a job with conditions whose streams have a topic of one partition each."""
     job = JobUnderTest(bootstrap, f"again{uuid.uuid4().hex[:10]}", folder)

@@ -59,14 +59,6 @@ def installation(
         job.process.stop(5)
 
 
-@pytest.fixture
-def job(installation: JobUnderTest) -> JobUnderTest:
-    """Return the job of all tests; it runs."""
-    if not installation.process.running:
-        installation.start()
-    return installation
-
-
 def send_pairs(job: JobUnderTest, name: str, count: int = 4) -> list[tuple[str, str, str]]:
     """Send events that make one pair for each key; return the pairs."""
     now = time.time_ns() // 1_000

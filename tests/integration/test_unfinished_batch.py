@@ -52,14 +52,6 @@ def installation(
         job.process.stop(5)
 
 
-@pytest.fixture
-def job(installation: JobUnderTest) -> JobUnderTest:
-    """Return the job of all tests; it runs."""
-    if not installation.process.running:
-        installation.start()
-    return installation
-
-
 def stream(name: str) -> Stream:
     return Stream(name, f"{PREFIX}-{name}", MAX_UNCERTAINTY_US, MAX_DELAY_US)
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _TAKES_LARGE = {"max.message.bytes": str(16 * 1024 * 1024)}
 # Each batch takes CPU time from the jobs of other tests, and each heartbeat causes one.
-_FEW_BATCHES = {"COINCIDE_HEARTBEAT_SECONDS": "4", "COINCIDE_TRIGGER_SECONDS": "1"}
+FEW_BATCHES = {"COINCIDE_HEARTBEAT_SECONDS": "4", "COINCIDE_TRIGGER_SECONDS": "1"}
 # A job that is killed at random moments is usually in a batch.
 MANY_BATCHES = {"COINCIDE_HEARTBEAT_SECONDS": "1", "COINCIDE_TRIGGER_SECONDS": "0.2"}
 Pairs = list[tuple[str, str, str]]
@@ -63,7 +63,7 @@ class JobUnderTest:
             "COINCIDE_BOOTSTRAP": self.bootstrap,
             "COINCIDE_PREFIX": self.prefix,
             "COINCIDE_CHECKPOINT": str(self.folder / "checkpoint"),
-            **_FEW_BATCHES,
+            **FEW_BATCHES,
             **self.settings,
         }
         self.process = self.make_process()
@@ -135,6 +135,16 @@ class JobUnderTest:
             check = partial(_check, self.checker, self.prefix)
             self._readers[topic] = TopicReader(self.bootstrap, topic, check)
         return self._readers[topic].read(until)
+
+    def dead_letters(self, *streams: str, count: int = 0) -> list[Received]:
+        """Return the dead letters of streams, once there are as many as given."""
+        names = {it.encode() for it in streams}
+
+        def select(records: list[Received]) -> list[Received]:
+            return [it for it in records if it.headers["coincide.error.stream"] in names]
+
+        found = self.read(self.topics.dead_letter, lambda it: len(select(it)) >= count)
+        return select(found)
 
     def alarms(self, *conditions: str, awaited: Iterable[tuple[str, str, str]] = ()) -> Pairs:
         """Return the pairs of conditions, with repeats, once they contain the awaited pairs."""

@@ -20,6 +20,7 @@ from cli.stack.broker import HOST, free_port
 from cli.stack.processes import ChildProcess
 from service.access.keys import new_key, write_keys
 from tests.support.command import COMMAND, coincide, process_tree
+from tests.support.job import FEW_BATCHES
 from tests.support.patience import END_SECONDS, PATIENCE_SECONDS, SERVICE_SECONDS
 
 if TYPE_CHECKING:
@@ -171,7 +172,6 @@ class SecuredStack:
         }
         return {
             "COINCIDE_CHECKPOINT": str(self._folder / "checkpoint"),
-            "COINCIDE_HEARTBEAT_SECONDS": "4",
-            "COINCIDE_TRIGGER_SECONDS": "1",
+            **FEW_BATCHES,
             "COINCIDE_SPARK_PROPERTIES_FILE": self.secret("spark", json.dumps(spark)),
         }
