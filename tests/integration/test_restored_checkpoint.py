@@ -86,7 +86,7 @@ def assert_refused(job: JobUnderTest) -> None:
     assert "is older than" in record["exception"]
     assert "start once with --rebuild" in record["exception"]
     assert "\n" not in record["exception"]
-    assert record["exception"] in job.process.log_end(200)
+    assert record["exception"] in job.process.log_path.read_text(encoding="utf-8")
 
 
 def test_restored_checkpoint_is_refused_and_a_rebuild_continues(

@@ -121,7 +121,8 @@ def test_job_whose_store_keeps_failing_ends_and_names_it(job: JobUnderTest, stor
         record = job.job_records()[-1]
         assert record["state"] == "failed"
         assert store.is_named_in(record["exception"])
-        assert f"the job ends: {record['exception']}" in job.process.log_end(200)
+        said = job.process.log_path.read_text(encoding="utf-8")
+        assert f"the job ends: {record['exception']}" in said
         assert job.states()[-2:] == ["failing", "failed"]
     finally:
         job.process.stop(5)

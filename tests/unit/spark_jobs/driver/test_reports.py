@@ -11,10 +11,13 @@ from spark_jobs.driver.reports import Reporter
 if TYPE_CHECKING:
     import pytest
 
+    from kafka_client.settings import Properties
+
 
 def reporter() -> Reporter:
-    # Nothing listens there: what is produced waits in the client.
-    return Reporter({"bootstrap.servers": "127.0.0.1:1"}, Topics("p"), lambda: 0, str)
+    # Nothing listens there: what is produced waits in the client, which does not log its attempts.
+    client: Properties = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0}
+    return Reporter(client, Topics("p"), lambda: 0, str)
 
 
 def test_records_that_cannot_be_read_do_not_fill_the_record_of_the_job(
