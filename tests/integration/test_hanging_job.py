@@ -29,14 +29,14 @@ MAX_UNCERTAINTY_US = 20_000
 NEAR = NearCondition("near", "a", "b", 30_000, "0.6")
 MIN_LIMIT_SECONDS = 30
 # A query with unread records is stalled after this time without a batch.
-STALLED_US = 3_000_000
+STALLED_US = 15_000_000
 
 
 @pytest.fixture
 def job(kafka_bootstrap: str, tmp_path: Path) -> JobUnderTest:
     """Return a running job with two streams, a condition, and no unread records."""
     prefix = f"hang{uuid.uuid4().hex[:10]}"
-    settings = {"COINCIDE_HEARTBEAT_SECONDS": "0.1"}
+    settings = {"COINCIDE_HEARTBEAT_SECONDS": "0.5"}
     job = JobUnderTest(kafka_bootstrap, prefix, tmp_path, settings)
     for name in "ab":
         job.add_stream(Stream(name, f"{prefix}-{name}", MAX_UNCERTAINTY_US, MAX_DELAY_US))

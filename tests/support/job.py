@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _TAKES_LARGE = {"max.message.bytes": str(16 * 1024 * 1024)}
 # Each batch takes CPU time from the jobs of other tests, and each heartbeat causes one.
-FEW_BATCHES = {"COINCIDE_HEARTBEAT_SECONDS": "4", "COINCIDE_TRIGGER_SECONDS": "1"}
+FEW_BATCHES = {"COINCIDE_HEARTBEAT_SECONDS": "15", "COINCIDE_TRIGGER_SECONDS": "1"}
 # A job that is killed at random moments is usually in a batch.
 MANY_BATCHES = {"COINCIDE_HEARTBEAT_SECONDS": "1", "COINCIDE_TRIGGER_SECONDS": "0.2"}
 Pairs = list[tuple[str, str, str]]
