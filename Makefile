@@ -6,10 +6,6 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Touched when the environment is complete; it is updated only after a change of its inputs.
 INSTALLED := $(VENV)/.installed
-# Tests of compiled kernels, which also run uncompiled: an index out of bounds then raises an error.
-# Those that need compiled kernels run with checked array bounds instead.
-KERNEL_TESTS := tests/conformance $(addprefix tests/unit/correlation/,buffers \
-  event_query/absence event_query/evaluation timing topk)
 # Tests without Kafka and Spark run on all cores, in up to eight workers of 0.5 GB. Workers share
 # their compiled kernels (tests/support/kernel_cache.py).
 STACKED := kafka or spark
@@ -27,10 +23,14 @@ SOURCES := $(sort $(shell find correlation -name "*.py"))
 export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba/$(shell cat $(SOURCES) | cksum | tr -d ' ')
 # Processes start faster with compiled modules, which images often disable.
 unexport PYTHONDONTWRITEBYTECODE
+# Touched when the kernels of the job are compiled, which takes minutes: jobs of tests start together.
+KERNELS := $(NUMBA_CACHE_DIR)/.compiled
+# In kernels that are compiled with it, an index out of bounds raises an error.
+CHECKED := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(NUMBA_CACHE_DIR)-checked
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars clients pins dashboards docs sbom screenshots check static test demo bench \
-  clean purge
+.PHONY: help setup jars clients kernels pins dashboards docs sbom screenshots check static test demo \
+  bench clean purge
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -54,6 +54,12 @@ jars: setup ## fetch the Java archives of the embedded broker
 clients: ## fetch the packages of the example for kafkajs, if npm is installed
 	@cd tests/clients && npm ci --no-audit --no-fund \
 	  || echo "kafkajs could not be installed: its test will be skipped, or fail if CI is set" >&2
+
+kernels: $(KERNELS) ## compile the kernels of the job, which its first start does otherwise
+
+$(KERNELS): $(INSTALLED)
+	$(BIN)/python -m spark_jobs.worker.warm_up
+	@touch $@
 
 pins: setup ## update the SHA-256 of the archives after a change of cli/stack/ivy.xml
 	$(BIN)/python -c 'from cli.stack.jars import pin; pin()'
@@ -81,16 +87,13 @@ static: setup
 	$(BIN)/lint-imports
 	$(BIN)/deptry .
 
-test: setup jars clients ## all tests, on a real Kafka and a real Spark
+test: setup jars clients kernels ## all tests, on a real Kafka and a real Spark
 	@mkdir -p build
-	$(PARALLEL) -m "not ($(STACKED))"
+	$(CHECKED) $(PARALLEL) -m "not ($(STACKED))"
 	$(BIN)/python -m tests.support.java_archive > build/java_archive.log 2>&1 \
 	  || echo "Java's classes are not stored: jobs start slower; see build/java_archive.log" >&2
 	$(THREE) -m "$(STACKED)" tests/integration tests/rest
 	HYPOTHESIS_PROFILE=deep $(PARALLEL) tests/conformance/test_many_pairs.py
-	NUMBA_DISABLE_JIT=1 HYPOTHESIS_PROFILE=short $(PARALLEL) -m "not compiled" $(KERNEL_TESTS)
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(NUMBA_CACHE_DIR)-checked HYPOTHESIS_PROFILE=short \
-	  $(PARALLEL) -m compiled $(KERNEL_TESTS)
 
 demo: setup ## flights, weather and chat messages through Kafka and Spark, results checked against plain references
 	$(BIN)/coincide demo

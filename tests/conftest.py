@@ -32,11 +32,6 @@ _RANDOM = settings.get_profile("default")
 settings.register_profile(
     "fast", _RANDOM, max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
-# For uncompiled kernels, which take up to a hundred times as long, and kernels with checked bounds,
-# whose tests also run without the checks.
-settings.register_profile(
-    "short", _RANDOM, max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
 settings.register_profile(
     "deep", _RANDOM, max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )

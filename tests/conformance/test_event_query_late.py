@@ -185,7 +185,6 @@ def _fails(case: Case, owner: type, name: str, wrong: object) -> bool:
     return False
 
 
-@pytest.mark.compiled
 def test_late_events_and_forgotten_events_occur() -> None:
     once = settings(max_examples=2000, phases=[Phase.generate], database=None)
     seen: set[str] = set()

@@ -173,7 +173,6 @@ def test_every_record_has_an_id_of_its_own_and_tables_stand_before_their_base_ev
     assert expander.held == 0
 
 
-@pytest.mark.compiled
 def test_few_records_tell_many_pairs() -> None:
     slots = {"pairs": Slot(), "factored": Slot()}
     arrivals = [

@@ -150,11 +150,8 @@ def judge(name: str, *, with_intervals: bool = False) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("algorithm", ALGORITHM_CHOICES)
 @pytest.mark.parametrize("name", DOCUMENTS)
 @pytest.mark.parametrize("with_intervals", [False, True])
-# Never; little by little; from the first block on; and known halfway. The tests below compute as
-# many s-windows uncompiled.
-@pytest.mark.parametrize(
-    "work", [0, 3_000, *(pytest.param(it, marks=pytest.mark.compiled) for it in (10**9, 100_000))]
-)
+# Never; little by little; from the first block on; and known halfway.
+@pytest.mark.parametrize("work", [0, 3_000, 10**9, 100_000])
 def test_pairs_are_the_judges_before_while_and_after_s_windows_are_known(
     monkeypatch: pytest.MonkeyPatch, algorithm: str, name: str, work: int, *, with_intervals: bool
 ) -> None:

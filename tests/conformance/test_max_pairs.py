@@ -143,7 +143,6 @@ def test_parts_have_the_pairs_in_reach_once(
     assert len(parts) <= 1 + 2 * total // max_pairs + len(groups)
 
 
-@pytest.mark.compiled
 def test_burst_of_millions_of_pairs_takes_bounded_memory() -> None:
     slot = Slot()
     document = {**CONDITIONS["near"], "max_pairs": 1_000}

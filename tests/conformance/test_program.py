@@ -102,7 +102,6 @@ def test_buffers_are_empty_when_both_streams_are_closed() -> None:
     assert slot.blobs == {}
 
 
-@pytest.mark.compiled
 def test_buffers_level_off_at_rate_times_horizon() -> None:
     slot = Slot()
     slot.advance(make_block([], control_records("lazy_lookup")))

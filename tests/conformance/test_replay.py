@@ -233,7 +233,6 @@ def test_the_pairs_are_those_of_program(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.compiled
 def test_processes_and_formats_change_not_a_byte(tmp_path: Path) -> None:
     events = draw_arrivals(random.Random(2010), 500)  # noqa: S311 - as above
     written = set()

@@ -29,9 +29,6 @@ from tests.support.topk_joins import (
     to_block,
 )
 
-# Uncompiled kernels sign and count bits with numpy scalars, which warn when a product wraps around.
-pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
-
 # Changes of an event: event, time, reason, entered, older set, newer set.
 Change = tuple[int, int, int, bool, int, int]
 

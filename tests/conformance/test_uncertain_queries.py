@@ -231,7 +231,6 @@ def exchanged(point: Node, columns: Columns, uncertain: Collection[str], *, late
     ],
     ids=["strict", "own event", "exchanged", "keep values", "progress"],
 )
-@pytest.mark.compiled
 def test_a_mutation_is_caught(owner: object, name: str, wrong: Callable[..., object]) -> None:
     def fails(case: UncertainCase) -> bool:
         with pytest.MonkeyPatch.context() as patch:

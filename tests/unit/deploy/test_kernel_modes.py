@@ -1,26 +1,30 @@
-"""The tests that `make test` runs once more, uncompiled or with checked array bounds."""
+"""`make test` checks the indexes of kernels; `make check` runs them as users do."""
 
 from __future__ import annotations
 
 import subprocess
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[3]
+CHECKED = "NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="
 
 
-def test_tests_of_every_package_with_kernels_run_once_more() -> None:
-    listed = subprocess.run(
-        ["make", "--silent", "--eval", "list: ; @echo $(KERNEL_TESTS)", "list"],  # noqa: S607 - the make of the path
+def commands(target: str) -> list[str]:
+    """Return the commands of a target that run tests without Kafka and Spark."""
+    shown = subprocess.run(  # noqa: S603 - as given below
+        ["make", "--dry-run", "--always-make", target],  # noqa: S607 - the make of the path
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=True,
     )
-    folders = {ROOT / name for name in listed.stdout.split()}
-    assert ROOT / "tests" / "conformance" in folders
-    files = (ROOT / "correlation").rglob("*.py")
-    packages = {path.parent for path in files if "@njit" in path.read_text(encoding="utf-8")}
-    tests = {ROOT / "tests" / "unit" / package.relative_to(ROOT) for package in packages}
-    assert len(tests) > 5
-    assert not {it for it in tests if folders.isdisjoint((it, *it.parents))}
-    assert all(it.is_dir() for it in folders)
+    lines = shown.stdout.replace("\\\n", " ").splitlines()
+    return [it for it in lines if "pytest" in it and "not (kafka or spark" in it]
+
+
+@pytest.mark.parametrize(("target", "is_checked"), [("test", True), ("check", False)])
+def test_kernels_are_checked_by_all_tests_only(target: str, *, is_checked: bool) -> None:
+    (command,) = commands(target)
+    assert command.startswith(CHECKED) is is_checked

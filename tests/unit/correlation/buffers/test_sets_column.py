@@ -140,7 +140,6 @@ def test_a_buffer_forgets_the_tokens_of_dropped_events() -> None:
     assert len(held) <= 40
 
 
-@pytest.mark.compiled
 def test_segments_of_large_sets_are_not_merged_beyond_their_maximum_size() -> None:
     buffer, blocks, count, size = StreamBuffer(), 24, 100, 10_000
     tokens = BytesColumn.from_list([b"t%d" % it for it in range(size)])

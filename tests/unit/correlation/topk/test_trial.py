@@ -174,7 +174,6 @@ def test_only_the_newest_sets_are_joined(
     )
 
 
-@pytest.mark.compiled
 def test_memory_grows_with_sets_and_pairs() -> None:
     small, large = (
         join_newest(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -115,7 +114,6 @@ def test_views_are_shared_and_do_not_keep_their_segment() -> None:
     assert len(views._entries) == 0  # noqa: SLF001
 
 
-@pytest.mark.compiled
 def test_numbers_that_are_not_in_use_are_forgotten() -> None:
     views = Views()
     key = ViewKey(Candidates(), keyed=False, attributes=("k",))

@@ -117,7 +117,6 @@ def values_of(found: FactoredBatch, encode: Encode = encode_json) -> list[dict[s
     return [json.loads(record.value or b"") for record in found.records(7, encode)]
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("encode", [encode_json, orjson.dumps])
 def test_records_are_bounded_however_many_targets_are_reached(encode: Encode) -> None:
     """450,000 targets in one probe region, every 40th with an id that JSON makes far longer."""
