@@ -23,7 +23,7 @@ SOURCES := $(sort $(shell find correlation -name "*.py"))
 export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba/$(shell cat $(SOURCES) | cksum | tr -d ' ')
 # Processes start faster with compiled modules, which images often disable.
 unexport PYTHONDONTWRITEBYTECODE
-# Touched when the kernels of the job are compiled, which takes minutes: jobs of tests start together.
+# Touched when the kernels of the job are compiled. Jobs that start together would each do it.
 KERNELS := $(NUMBA_CACHE_DIR)/.compiled
 # In kernels that are compiled with it, an index out of bounds raises an error.
 CHECKED := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(NUMBA_CACHE_DIR)-checked

@@ -17,7 +17,7 @@ from spark_jobs.worker.worker_daemon import GENERATION
 from tests.support.command import is_python_worker, process_tree, variables
 from tests.support.hanging import process_state, stop_processes
 from tests.support.job import JobUnderTest, total
-from tests.support.patience import MAX_DELAY_US
+from tests.support.patience import MAX_DELAY_US, PATIENCE_SECONDS
 from tests.support.workload import NearCondition, Workload
 
 if TYPE_CHECKING:
@@ -74,6 +74,16 @@ def unread(record: dict[str, Any]) -> int:
     return sum(sum(partitions.values()) for partitions in record["lag"].values())
 
 
+def stalled(job: JobUnderTest, count: int) -> list[dict[str, Any]]:
+    """Return the records in which the query is stalled with a number of unread records."""
+    return [it for it in job.job_records() if it["state"] == "stalled" and unread(it) == count]
+
+
+def failed_since(job: JobUnderTest, at_us: int) -> bool:
+    """Return whether the query has failed since a time."""
+    return any(it["state"] == "failing" and it["at"] >= at_us for it in job.job_records())
+
+
 def test_query_with_stopped_workers_is_stalled_then_restarted_with_others(
     job: JobUnderTest,
 ) -> None:
@@ -96,12 +106,12 @@ def test_query_with_stopped_workers_is_stalled_then_restarted_with_others(
         job.wait_for_job(lambda record: record["state"] == "running" and unread(record) == 0)
         with stopped(job) as workers:
             job.send(meanwhile)
-            job.wait_for_job(lambda record: record["state"] == "stalled")
-            record = job.job_records()[-1]
-            assert unread(record) == len(meanwhile)
+            # The states stalled and failing end by themselves: all records are looked at.
+            job.process.wait_until(lambda: bool(stalled(job, len(meanwhile))), PATIENCE_SECONDS)
+            record = stalled(job, len(meanwhile))[0]
             assert began_us < record["last_batch_at"] <= record["at"] - STALLED_US
             stalled_at = record["at"]
-            job.wait_for_job(lambda record: record["state"] == "failing")
+            job.process.wait_until(lambda: failed_since(job, stalled_at), PATIENCE_SECONDS)
             assert "COINCIDE_MAX_BATCH_SECONDS" in job.failures()[-1]
             job.wait_for_job(lambda record: record["state"] == "running")
             job.send(after)

@@ -13,7 +13,7 @@ CHECKED = "NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="
 
 def commands(target: str) -> list[str]:
     """Return the commands of a target that run tests without Kafka and Spark."""
-    shown = subprocess.run(  # noqa: S603 - as given below
+    shown = subprocess.run(  # noqa: S603 - a target of the project
         ["make", "--dry-run", "--always-make", target],  # noqa: S607 - the make of the path
         cwd=ROOT,
         capture_output=True,
@@ -25,6 +25,6 @@ def commands(target: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("target", "is_checked"), [("test", True), ("check", False)])
-def test_kernels_are_checked_by_all_tests_only(target: str, *, is_checked: bool) -> None:
+def test_kernels_are_checked_by_make_test_only(target: str, *, is_checked: bool) -> None:
     (command,) = commands(target)
     assert command.startswith(CHECKED) is is_checked
