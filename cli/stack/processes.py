@@ -17,7 +17,10 @@ from cli.errors import ProcessError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+# A process is asked often at first, then at intervals of a tenth of the time waited: each question
+# takes time from the process.
 _POLL_SECONDS = 0.05
+_MAX_POLL_SECONDS = 0.5
 _TAIL_LINES = 15
 # Number of bytes read from the end of a log; enough for the lines shown.
 _TAIL_BYTES = 64 * 1024
@@ -114,16 +117,17 @@ class ChildProcess:
         ProcessError
             The process ended, or was not ready in time; the message has the end of its log.
         """
-        deadline = time.monotonic() + timeout_seconds
+        begin = time.monotonic()
         while not ready():
             self.check()
             if alarm:
                 alarm()
-            if time.monotonic() > deadline:
+            waited = time.monotonic() - begin
+            if waited > timeout_seconds:
                 raise ProcessError(
                     f"the {self.name} was not ready after {timeout_seconds:g} s{self.log_end()}"
                 )
-            time.sleep(_POLL_SECONDS)
+            time.sleep(min(max(waited / 10, _POLL_SECONDS), _MAX_POLL_SECONDS))
 
     def check(self) -> None:
         """Raise ProcessError, with the end of the log, when the process has ended by itself.

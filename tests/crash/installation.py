@@ -122,7 +122,9 @@ class Installation(Generic[L]):
             self.client = opened.enter_context(ServiceClient(url, PATIENCE_SECONDS))
             self.service.wait_until(self.client.ready, PATIENCE_SECONDS)
             settings = {**MANY_BATCHES, "COINCIDE_BOOTSTRAP": f"{HOST}:{self.proxy.port}"}
-            self.job = JobUnderTest(bootstrap, PREFIX, self.folder, settings, has_topics=True)
+            self.job = JobUnderTest(
+                bootstrap, PREFIX, self.folder, settings, has_topics=True, own_java=True
+            )
             opened.callback(self._end_job)
             self.load = self._make_load(bootstrap, PREFIX)
             opened.callback(self.load.end)

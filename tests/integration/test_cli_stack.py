@@ -15,6 +15,7 @@ from cli.errors import ProcessError
 from cli.stack.broker import answers
 from cli.stack.processes import ChildProcess
 from tests.support.command import COMMAND, coincide, command_line
+from tests.support.job import FEW_BATCHES
 from tests.support.patience import END_SECONDS, PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class _Up:
 
     def __init__(self, data: Path) -> None:
         command = [*COMMAND, "up", "--data", str(data), "--port", "0", "--broker-port", "0"]
-        self.process = ChildProcess("up", command, data.parent / "up.log")
+        self.process = ChildProcess("up", command, data.parent / "up.log", FEW_BATCHES)
         self.process.start()
         self.process.wait_until(lambda: "Ctrl-C stops" in self.said(), PATIENCE_SECONDS)
         found = re.search(r"Kafka at (\S+), REST at (\S+)/v1", self.said())
@@ -118,7 +119,8 @@ def test_up_goes_on_where_it_was_stopped_and_ends_when_a_part_dies(data: Path) -
 
 
 def test_demo_gives_the_pairs_of_the_reference() -> None:
-    done = coincide("demo", "--days", "12", "--messages", "8000", "--json")
+    command = ("demo", "--days", "12", "--messages", "8000", "--json")
+    done = coincide(*command, environment=FEW_BATCHES)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["verified"] is True

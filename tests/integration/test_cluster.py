@@ -132,8 +132,8 @@ def load(
 ) -> Iterator[Load]:
     """Return the load of a running job with a condition on pairs and a list over a grid."""
     folder = tmp_path_factory.mktemp("job")
-    # A batch that hangs is reported after half a minute.
-    settings = {"COINCIDE_HEARTBEAT_SECONDS": "1"}
+    # A batch that hangs is reported after a minute and a half.
+    settings = {"COINCIDE_HEARTBEAT_SECONDS": "3"}
     job = ClusterJob(kafka_bootstrap, PREFIX, folder, settings, cluster=cluster)
     for name in "ab":
         job.add_stream(Stream(name, f"{PREFIX}-{name}", MAX_UNCERTAINTY_US, MAX_DELAY_US))

@@ -26,7 +26,7 @@ def test_job_goes_on_when_foreign_clients_connect_to_its_ports(
     kafka_bootstrap: str, tmp_path: Path
 ) -> None:
     prefix = f"knock{uuid.uuid4().hex[:10]}"
-    job = JobUnderTest(kafka_bootstrap, prefix, tmp_path)
+    job = JobUnderTest(kafka_bootstrap, prefix, tmp_path, own_java=True)
     for name in "ab":
         job.add_stream(
             Stream(name, f"{prefix}-{name}", MAX_UNCERTAINTY_US, MAX_DELAY_US, clock="replay")

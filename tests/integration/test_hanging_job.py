@@ -37,7 +37,7 @@ def job(kafka_bootstrap: str, tmp_path: Path) -> JobUnderTest:
     """Return a running job with two streams, a condition, and no unread records."""
     prefix = f"hang{uuid.uuid4().hex[:10]}"
     settings = {"COINCIDE_HEARTBEAT_SECONDS": "0.5"}
-    job = JobUnderTest(kafka_bootstrap, prefix, tmp_path, settings)
+    job = JobUnderTest(kafka_bootstrap, prefix, tmp_path, settings, own_java=True)
     for name in "ab":
         job.add_stream(Stream(name, f"{prefix}-{name}", MAX_UNCERTAINTY_US, MAX_DELAY_US))
     job.register(NEAR.resource)

@@ -8,7 +8,9 @@ import uuid
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
@@ -50,7 +52,7 @@ def job(kafka_bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Itera
     }
     settings = {f"COINCIDE_{name}": json.dumps({key: SECRET}) for name, key in secrets.items()}
     settings |= {"TMPDIR": str(scratch)}
-    job = JobUnderTest(kafka_bootstrap, PREFIX, folder, settings)
+    job = JobUnderTest(kafka_bootstrap, PREFIX, folder, settings, own_java=True)
     job.add_stream(stream("a"))
     job.add_stream(stream("b"))
     job.register(NEAR.resource)
@@ -248,9 +250,18 @@ def test_batches_leave_no_sockets_open(job: JobUnderTest) -> None:
                 found += "socket:" in str(file.readlink())
         return found
 
-    before, first = count_sockets(), job.job_records()[-1]["batch"]
-    job.wait_for_job(lambda record: record["batch"] >= first + BATCHES)
+    before = count_sockets()
+    last = job.job_records()[-1]["batch"]
+    for number in range(BATCHES):
+        # Heartbeats alone would cause a batch every 15 seconds.
+        job.send(live_events("a", 1, seed=100 + number))
+        last += 1
+        job.wait_for_job(partial(_has_batch, last))
     assert count_sockets() < before + BATCHES
+
+
+def _has_batch(number: int, record: dict[str, Any]) -> bool:
+    return bool(record["batch"] >= number)
 
 
 def test_partitions_added_to_a_topic_are_read(job: JobUnderTest) -> None:

@@ -58,7 +58,7 @@ def test_every_pair_is_written_once_when_the_job_is_killed_at_random_moments(
 ) -> None:
     chance = random.Random(SEED)  # noqa: S311 - no secret
     prefix = f"kill{uuid.uuid4().hex[:10]}"
-    job = JobUnderTest(kafka_bootstrap, prefix, tmp_path, MANY_BATCHES)
+    job = JobUnderTest(kafka_bootstrap, prefix, tmp_path, MANY_BATCHES, own_java=True)
 
     def stream(name: str) -> Stream:
         return Stream(

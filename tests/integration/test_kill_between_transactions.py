@@ -101,7 +101,7 @@ class Sets:
             "COINCIDE_HEARTBEAT_SECONDS": "86400",
             "COINCIDE_SLOTS": str(SLOTS),
         }
-        self.job = JobUnderTest(bootstrap, prefix, folder, settings)
+        self.job = JobUnderTest(bootstrap, prefix, folder, settings, own_java=True)
         # One partition: the watermark follows the events alone.
         self.stream = replace(
             make_tag_streams(keyed=False, groups=2)["left"], topic=f"{prefix}-left"

@@ -36,7 +36,7 @@ def test_batch_of_records_larger_than_the_heap_is_read(
         "COINCIDE_SPARK_PROPERTIES": json.dumps(MEMORY),
         "COINCIDE_MAX_EVENTS_PER_BATCH": str(RECORDS),
     }
-    job = JobUnderTest(kafka_bootstrap, prefix, tmp_path, settings)
+    job = JobUnderTest(kafka_bootstrap, prefix, tmp_path, settings, own_java=True)
     for name in "ab":
         job.add_stream(Stream(name, f"{prefix}-{name}", 0, MAX_DELAY_US), partitions=1)
     near = NearCondition("near", "a", "b", 0, "0.5")

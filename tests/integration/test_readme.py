@@ -25,6 +25,7 @@ from cli.stack.stack import LocalStack
 from service.settings import Settings as ServiceSettings
 from spark_jobs.settings import Settings as JobSettings
 from tests.support.command import running_service
+from tests.support.job import FEW_BATCHES
 from tests.support.kafka import read_committed
 from tests.support.patience import PATIENCE_SECONDS, wait_until
 
@@ -73,8 +74,11 @@ def _shell(commands: str, environment: Mapping[str, str], folder: Path = ROOT) -
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     """Run what `coincide up` runs, on ports of its own."""
     options = StackOptions(tmp_path_factory.mktemp("stack"), broker_port=0, service_port=0)
-    with LocalStack(options, Console(stderr=True)) as running:
-        yield running
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in FEW_BATCHES.items():
+            patch.setenv(name, value)
+        with LocalStack(options, Console(stderr=True)) as running:
+            yield running
 
 
 @pytest.mark.kafka

@@ -40,7 +40,7 @@ def installation(
 ) -> Iterator[JobUnderTest]:
     """Return an installation with two streams and a condition."""
     prefix = f"rivals{uuid.uuid4().hex[:10]}"
-    job = JobUnderTest(kafka_bootstrap, prefix, tmp_path_factory.mktemp("job"))
+    job = JobUnderTest(kafka_bootstrap, prefix, tmp_path_factory.mktemp("job"), own_java=True)
     for name in "ab":
         job.add_stream(
             Stream(name, f"{prefix}-{name}", MAX_UNCERTAINTY_US, MAX_DELAY_US), partitions=1

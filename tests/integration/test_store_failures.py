@@ -67,7 +67,7 @@ def job(kafka_bootstrap: str, tmp_path: Path, store: Store) -> JobUnderTest:
     """Return an installation with two streams and a condition; its job is not started."""
     prefix = f"store{uuid.uuid4().hex[:10]}"
     settings = {"COINCIDE_CHECKPOINT": str(store.path)}
-    job = JobUnderTest(kafka_bootstrap, prefix, tmp_path, settings)
+    job = JobUnderTest(kafka_bootstrap, prefix, tmp_path, settings, own_java=True)
     for name in "ab":
         # Events are kept longer than the test takes.
         job.add_stream(Stream(name, f"{prefix}-{name}", MAX_UNCERTAINTY_US, MAX_DELAY_US))

@@ -21,15 +21,14 @@ def moved(h: Histogram, by: int) -> Histogram:
 
 def ge(h_i: Histogram, h_j: Histogram) -> Fraction:
     """Compute P(X_i ≥ X_j): PTJ Equation 2, over all pairs of buckets."""
-    return sum(
-        (
+    total = Fraction(0)
+    for i1, i2, p in h_i:
+        for j1, j2, q in h_j:
             # Only the differences of the times count.
-            p * q * _ge_of_buckets(0, i2 - i1, j1 - i1, j2 - i1)
-            for i1, i2, p in h_i
-            for j1, j2, q in h_j
-        ),
-        Fraction(0),
-    )
+            part = _ge_of_buckets(0, i2 - i1, j1 - i1, j2 - i1)
+            if part:
+                total += p * q * part
+    return total
 
 
 @lru_cache(maxsize=2**16)

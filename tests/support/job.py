@@ -18,6 +18,7 @@ from correlation.resources.topics import Channel, Topics
 from tests.support.kafka import Received, Sent, TopicReader, create_topics, produce
 from tests.support.patience import END_SECONDS, PATIENCE_SECONDS
 from tests.support.records import RecordChecker
+from tests.support.shared_java import SharedJavaProcess
 from tests.support.workload import Occurrence, alarm_pairs, stream_resource
 
 if TYPE_CHECKING:
@@ -53,6 +54,9 @@ class JobUnderTest:
     kinds: tuple[ConditionKind, ...] = tuple(KINDS.values())
     # The service of the installation has created the topics.
     has_topics: bool = False
+    # Each start has a JVM of its own, instead of one that earlier jobs have used: for tests that
+    # look at Java, at the Python workers or at their messages, or set Spark's properties.
+    own_java: bool = False
 
     def __post_init__(self) -> None:
         self.checker = RecordChecker(self.kinds)
@@ -86,7 +90,8 @@ class JobUnderTest:
         """Build a job process with an option and changed variables; it is not started."""
         command = [sys.executable, "-m", "spark_jobs.main", *([option] if option else [])]
         environment = {**self.environment, **changes}
-        return ChildProcess(name, command, self.folder / f"{name}.log", environment)
+        make = ChildProcess if self.own_java else SharedJavaProcess
+        return make(name, command, self.folder / f"{name}.log", environment)
 
     def register(self, *resources: Resource) -> None:
         """Write resources to the config topic."""
