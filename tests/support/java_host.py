@@ -29,9 +29,11 @@ def main() -> None:
     assert gateway is not None
     parameters: GatewayParameters = gateway.gateway_parameters
     print(parameters.port, parameters.auth_token, flush=True)  # noqa: T201 - see the module
+    # The object of the Scala class, which has its static methods.
+    contexts = getattr(getattr(gateway.jvm.org.apache.spark, "SparkContext$"), "MODULE$")
     for _ in sys.stdin:
-        active = gateway.jvm.org.apache.spark.SparkContext.getActive()
-        print("free" if active.isEmpty() else "used", flush=True)  # noqa: T201 - see the module
+        is_free = contexts.getActive().isEmpty()
+        print("free" if is_free else "used", flush=True)  # noqa: T201 - see the module
 
 
 if __name__ == "__main__":

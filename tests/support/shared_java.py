@@ -143,7 +143,8 @@ class SharedJavaProcess(ChildProcess):
     def stop(self, patience_seconds: float = 30) -> int | None:
         """Stop the process, and leave the JVM."""
         code = super().stop(patience_seconds)
-        self.leave()
+        is_left = self.leave()
+        assert is_left or code != 0, f"the job has not closed its Spark session{self.log_end()}"
         return code
 
     def kill(self) -> None:
@@ -158,15 +159,16 @@ class SharedJavaProcess(ChildProcess):
         said = "" if self._host is None else f"\nJava: {self._host.log_end()}"
         return f"{super().log_end(lines)}{said}"
 
-    def leave(self) -> None:
-        """Leave the JVM to later jobs; kill it if the job has not closed its session."""
+    def leave(self) -> bool:
+        """Leave the JVM to later jobs; kill it and return False if the job still uses it."""
         host = self._unlink()
         if host is None:
-            return
+            return True
         if host.is_free():
             _free.append(host)
-        else:
-            host.kill()
+            return True
+        host.kill()
+        return False
 
     def _unlink(self) -> JavaHost | None:
         host, self._host = self._host, None
