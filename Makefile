@@ -29,8 +29,8 @@ KERNELS := $(NUMBA_CACHE_DIR)/.compiled
 CHECKED := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(NUMBA_CACHE_DIR)-checked
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars clients kernels pins dashboards docs sbom screenshots check static test demo \
-  bench clean purge
+.PHONY: help setup jars clients kernels classes pins dashboards docs sbom screenshots check static test \
+  demo bench clean purge
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -61,6 +61,11 @@ $(KERNELS): $(INSTALLED)
 	$(BIN)/python -m spark_jobs.worker.warm_up
 	@touch $@
 
+classes: jars kernels ## store Java's classes, with which the jobs of tests start faster
+	@mkdir -p build
+	$(BIN)/python -m tests.support.java_archive > build/java_archive.log 2>&1 \
+	  || echo "Java's classes are not stored: jobs start slower; see build/java_archive.log" >&2
+
 pins: setup ## update the SHA-256 of the archives after a change of cli/stack/ivy.xml
 	$(BIN)/python -c 'from cli.stack.jars import pin; pin()'
 
@@ -87,11 +92,8 @@ static: setup
 	$(BIN)/lint-imports
 	$(BIN)/deptry .
 
-test: setup jars clients kernels ## all tests, on a real Kafka and a real Spark
-	@mkdir -p build
+test: setup jars clients kernels classes ## all tests, on a real Kafka and a real Spark
 	$(CHECKED) $(PARALLEL) -m "not ($(STACKED))"
-	$(BIN)/python -m tests.support.java_archive > build/java_archive.log 2>&1 \
-	  || echo "Java's classes are not stored: jobs start slower; see build/java_archive.log" >&2
 	$(THREE) -m "$(STACKED)" tests/integration tests/rest
 	HYPOTHESIS_PROFILE=deep $(PARALLEL) tests/conformance/test_many_pairs.py
 
