@@ -32,6 +32,10 @@ _RANDOM = settings.get_profile("default")
 settings.register_profile(
     "fast", _RANDOM, max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
+# Uncompiled kernels take up to a hundred times as long.
+settings.register_profile(
+    "few", _RANDOM, max_examples=3, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.register_profile(
     "deep", _RANDOM, max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
