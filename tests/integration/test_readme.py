@@ -72,7 +72,7 @@ def _shell(commands: str, environment: Mapping[str, str], folder: Path = ROOT) -
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
-    """Run what `coincide up` runs, on ports of its own."""
+    """Run what `coincide up` runs, on ports of its own and with few batches."""
     options = StackOptions(tmp_path_factory.mktemp("stack"), broker_port=0, service_port=0)
     with pytest.MonkeyPatch.context() as patch:
         for name, value in FEW_BATCHES.items():

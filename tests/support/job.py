@@ -55,7 +55,8 @@ class JobUnderTest:
     # The service of the installation has created the topics.
     has_topics: bool = False
     # Each start has a JVM of its own, instead of one that earlier jobs have used: for tests that
-    # look at Java, at the Python workers or at their messages, or set Spark's properties.
+    # look at Java, at the Python workers or at their messages, that set Spark's properties, or that
+    # are about crashes.
     own_java: bool = False
 
     def __post_init__(self) -> None:

@@ -9,29 +9,28 @@ from __future__ import annotations
 
 import atexit
 import os
-import signal
-import subprocess
 import sys
-from contextlib import suppress
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from cli.errors import ProcessError
+from py4j.java_gateway import GatewayParameters, JavaGateway
+from py4j.protocol import Py4JError
+
 from cli.stack.processes import ChildProcess
-from tests.support.patience import END_SECONDS
+from tests.support.patience import END_SECONDS, PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _MODULE = "tests.support.java_host"
-_SHOWN_BYTES = 4000
 # Settings of jobs, the gateways of JVMs, and the name of the running test.
 _NOT_INHERITED = ("COINCIDE_", "PYSPARK_", "PYTEST_")
 
 
-class JavaHost:
-    """A JVM that runs, and its gateway for PySpark.
+class JavaHost(ChildProcess):
+    """A process with a JVM, and the JVM's gateway for PySpark.
 
     Parameters
     ----------
@@ -40,61 +39,45 @@ class JavaHost:
     """
 
     def __init__(self, inherited: Mapping[str, str]) -> None:
-        self.inherited = dict(inherited)
+        self.inherited = inherited
         self._folder = TemporaryDirectory(prefix="coincide-java-")
-        self._log_path = Path(self._folder.name) / "java.log"
-        with self._log_path.open("wb") as log:
-            # The command is the project's own.
-            self._process = subprocess.Popen(  # noqa: S603
-                [sys.executable, "-m", _MODULE],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                env=self.inherited,
-                process_group=0,
-            )
-        port, _, secret = self._read_line().partition(" ")
-        # Variables of the environment with which a job uses this JVM.
-        self.environment = {"PYSPARK_GATEWAY_PORT": port, "PYSPARK_GATEWAY_SECRET": secret}
+        folder = Path(self._folder.name)
+        self._gateway_path = folder / "gateway"
+        command = [sys.executable, "-m", _MODULE, str(self._gateway_path)]
+        super().__init__("JVM", command, folder / "java.log", inherited)
+        self._port, self._secret = "", ""
+
+    @property
+    def gateway(self) -> dict[str, str]:
+        """Environment variables with which a job uses this JVM."""
+        return {"PYSPARK_GATEWAY_PORT": self._port, "PYSPARK_GATEWAY_SECRET": self._secret}
+
+    def start(self) -> None:
+        """Start the process and wait until a job can use the JVM."""
+        super().start()
+        self.wait_until(self._gateway_path.exists, PATIENCE_SECONDS)
+        self._port, self._secret = self._gateway_path.read_text().split()
 
     def is_free(self) -> bool:
         """Return whether the JVM runs and no job uses it."""
-        assert self._process.stdin is not None
+        parameters = GatewayParameters(port=int(self._port), auth_token=self._secret)
         try:
-            self._process.stdin.write("\n")
-            self._process.stdin.flush()
-            return self._read_line() == "free"
-        except (OSError, ProcessError):
+            with closing(JavaGateway(gateway_parameters=parameters)) as gateway:
+                # The object of the Scala class, which has its static methods.
+                found = getattr(gateway.jvm.org.apache.spark, "SparkContext$")
+                return bool(getattr(found, "MODULE$").getActive().isEmpty())
+        except (Py4JError, OSError):
             return False
 
-    def log_end(self) -> str:
-        """Return the last messages of Java and of the Python workers."""
-        with suppress(OSError):
-            return self._log_path.read_bytes()[-_SHOWN_BYTES:].decode("utf-8", "replace")
-        return ""
-
     def end(self) -> None:
-        """End the JVM, which removes its temporary files."""
-        assert self._process.stdin is not None
-        with suppress(OSError, subprocess.TimeoutExpired):
-            self._process.stdin.close()
-            self._process.wait(END_SECONDS)
-        self.kill()
+        """End the JVM."""
+        self.stop(END_SECONDS)
+        self._folder.cleanup()
 
     def kill(self) -> None:
         """Kill the JVM."""
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        super().kill()
         self._folder.cleanup()
-
-    def _read_line(self) -> str:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline().strip()
-        if not line:
-            raise ProcessError(f"Java ended: {self.log_end()}")
-        return line
 
 
 # JVMs that no job uses, and processes that may have ended without leaving their JVM.
@@ -103,7 +86,7 @@ _started: list[SharedJavaProcess] = []
 
 
 def _take(environment: Mapping[str, str]) -> JavaHost:
-    """Return a JVM that no job uses, with all variables but those of the job and of pytest."""
+    """Return a JVM that no job uses, with the environment of a job except its settings."""
     for process in _started.copy():
         if not process.running:
             process.leave()
@@ -113,7 +96,9 @@ def _take(environment: Mapping[str, str]) -> JavaHost:
         if host.inherited == inherited:
             _free.remove(host)
             return host
-    return JavaHost(inherited)
+    host = JavaHost(inherited)
+    host.start()
+    return host
 
 
 @atexit.register
@@ -136,15 +121,16 @@ class SharedJavaProcess(ChildProcess):
         if self.running:
             return
         self._host = _take(self._environment)
-        self._environment.update(self._host.environment)
+        self._environment.update(self._host.gateway)
         _started.append(self)
         super().start()
 
     def stop(self, patience_seconds: float = 30) -> int | None:
         """Stop the process, and leave the JVM."""
         code = super().stop(patience_seconds)
+        said = self.log_end()
         is_left = self.leave()
-        assert is_left or code != 0, f"the job has not closed its Spark session{self.log_end()}"
+        assert is_left or code != 0, f"the job has not closed its Spark session{said}"
         return code
 
     def kill(self) -> None:
@@ -156,8 +142,8 @@ class SharedJavaProcess(ChildProcess):
 
     def log_end(self, lines: int = 15) -> str:
         """Return the last lines of the log, and the last messages of Java."""
-        said = "" if self._host is None else f"\nJava: {self._host.log_end()}"
-        return f"{super().log_end(lines)}{said}"
+        java = "" if self._host is None else self._host.log_end(lines)
+        return f"{super().log_end(lines)}{java}"
 
     def leave(self) -> bool:
         """Leave the JVM to later jobs; kill it and return False if the job still uses it."""
