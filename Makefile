@@ -30,7 +30,7 @@ CHECKED := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(NUMBA_CACHE_DIR)-checked
 
 .DEFAULT_GOAL := help
 .PHONY: help setup jars clients kernels classes pins dashboards docs sbom screenshots check static test \
-  demo bench clean purge
+  nightly demo bench clean purge
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -92,8 +92,12 @@ static: setup
 	$(BIN)/lint-imports
 	$(BIN)/deptry .
 
-test: setup jars clients kernels classes ## all tests, on a real Kafka and a real Spark
-	$(CHECKED) $(PARALLEL) -m "not ($(STACKED))"
+test: setup jars clients kernels classes ## the tests of a change, on a real Kafka and a real Spark: 25 minutes on two cores
+	$(CHECKED) $(PARALLEL) -m "not ($(STACKED) or nightly)"
+	$(THREE) -m "($(STACKED)) and not nightly" tests/integration tests/rest
+
+nightly: setup jars clients kernels classes ## all tests, with more examples
+	HYPOTHESIS_PROFILE=thorough $(CHECKED) $(PARALLEL) -m "not ($(STACKED))"
 	$(THREE) -m "$(STACKED)" tests/integration tests/rest
 	HYPOTHESIS_PROFILE=deep $(PARALLEL) tests/conformance/test_many_pairs.py
 

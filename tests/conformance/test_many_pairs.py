@@ -1,7 +1,7 @@
 """Every algorithm on many pairs, against the oracle: over a million in the profile deep.
 
 The pairs are those of random blocks on a coarse grid, with thresholds that some pairs meet exactly:
-500 pairs a block, 25,000 in the profile fast, 1,000,000 with HYPOTHESIS_PROFILE=deep.
+500 pairs a block, 12,500 in the profile fast, 1,000,000 with HYPOTHESIS_PROFILE=deep.
 """
 
 from __future__ import annotations

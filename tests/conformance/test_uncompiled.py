@@ -11,7 +11,11 @@ import pytest
 
 FOLDER = Path(__file__).parent
 # Intervals, histograms and sets.
-FILES = ("test_algorithms.py", "test_shapes.py", "test_topk_join.py")
+FILES = (
+    "test_algorithms.py",
+    pytest.param("test_shapes.py", marks=pytest.mark.nightly),
+    pytest.param("test_topk_join.py", marks=pytest.mark.nightly),
+)
 
 
 @pytest.mark.slow

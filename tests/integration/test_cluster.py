@@ -160,6 +160,7 @@ def wait_for_slots_on_all(cluster: SparkCluster) -> None:
     wait_until(lambda: all(slot_workers(cluster.python_workers(number)) for number in workers))
 
 
+@pytest.mark.nightly
 def test_results_are_exact_across_a_restart(load: Load) -> None:
     load.send(5)
     load.check()
@@ -200,6 +201,7 @@ def test_messages_of_python_workers_are_in_the_logs_of_the_executors(
     load.check()
 
 
+@pytest.mark.nightly
 def test_worker_killed_in_the_middle_of_a_batch_loses_nothing(
     cluster: SparkCluster, load: Load
 ) -> None:
@@ -223,6 +225,7 @@ def test_worker_killed_in_the_middle_of_a_batch_loses_nothing(
     assert job.process.running
 
 
+@pytest.mark.nightly
 def test_job_goes_on_without_a_master_and_lost_workers_are_replaced_after_its_restart(
     cluster: SparkCluster, load: Load
 ) -> None:

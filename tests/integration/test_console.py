@@ -93,6 +93,11 @@ VIEWS: dict[str, str | None] = {
 SCREENS = {"desktop": DESKTOP, "phone": PHONE}
 # Contrast of the light scheme is checked on the desktop only.
 LOOKS = [("desktop", "light"), ("desktop", "dark"), ("phone", "dark")]
+# The others show both screens and both schemes.
+EACH_LOOK = [
+    pytest.param(*look, marks=pytest.mark.nightly if look == ("desktop", "dark") else ())
+    for look in LOOKS
+]
 # Index of the cell with the alarms by chance; that of the alarms per hour is beside it.
 CHANCE = 4
 # Index of the cell with the similarity or the distance of a pair.
@@ -302,7 +307,7 @@ def round_of(screen: str, scheme: str, view: str) -> int:
     return 20 * (1 + len(views) * LOOKS.index((screen, scheme)) + views.index(view))
 
 
-@pytest.mark.parametrize(("screen", "scheme"), LOOKS)
+@pytest.mark.parametrize(("screen", "scheme"), EACH_LOOK)
 def test_views_fit_the_screen_and_are_accessible(
     stack: Stack, tmp_path: Path, screen: str, scheme: str
 ) -> None:
@@ -346,7 +351,7 @@ def wait_for_a_round(stack: Stack, page: Page, view: str, number: int) -> None:
     expect(shown.first).to_be_visible()
 
 
-@pytest.mark.parametrize(("screen", "scheme"), LOOKS)
+@pytest.mark.parametrize(("screen", "scheme"), EACH_LOOK)
 def test_sign_in_views_fit_the_screen_and_are_accessible(
     stack: Stack, topic_prefix: str, tmp_path: Path, screen: str, scheme: str
 ) -> None:

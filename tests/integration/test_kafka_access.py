@@ -162,6 +162,7 @@ def test_dead_letters_replay_and_checks_have_their_rights(
     assert checks["service"]["ok"]
 
 
+@pytest.mark.nightly
 def test_killed_job_and_service_continue(
     stack: SecuredStack, broker: SecuredBroker, events: Events
 ) -> None:

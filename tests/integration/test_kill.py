@@ -20,7 +20,7 @@ from tests.support.workload import NearCondition, Occurrence, Workload
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.nightly]
 
 KILLS = 3
 STREAM_AT = 1

@@ -26,6 +26,7 @@ pytestmark = [
     pytest.mark.kafka,
     pytest.mark.spark,
     pytest.mark.slow,
+    pytest.mark.nightly,
     pytest.mark.skipif(REASON is not None, reason=str(REASON)),
 ]
 

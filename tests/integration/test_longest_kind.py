@@ -177,6 +177,7 @@ def newest_lists(records: Iterable[Received]) -> Lists:
 @pytest.mark.kafka
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_service_job_and_commands_take_it(kafka_bootstrap: str, tmp_path: Path) -> None:
     prefix = f"longest{uuid.uuid4().hex[:10]}"
     job = JobUnderTest(kafka_bootstrap, prefix, tmp_path, kinds=TOY_KINDS)

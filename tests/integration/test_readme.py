@@ -124,6 +124,7 @@ def _without_times(line: str) -> str:
 @pytest.mark.kafka
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_job_runs_under_spark_submit(
     kafka_bootstrap: str, topic_prefix: str, tmp_path: Path
 ) -> None:

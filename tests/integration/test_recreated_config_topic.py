@@ -125,6 +125,7 @@ def newest_offsets(job: JobUnderTest) -> str:
     return path.read_text() if path.exists() else job.topics.config
 
 
+@pytest.mark.nightly
 def test_acceptance_survives_kills(job: JobUnderTest) -> None:
     job.kill()
     _, now = recreate_config(job)

@@ -125,6 +125,7 @@ def test_topics_recreated_while_the_job_runs_are_read_from_their_beginning(
     assert [pair for pair in found if "later" in pair[1]] == sorted(near.pairs(third))
 
 
+@pytest.mark.nightly
 def test_topic_recreated_under_an_unfinished_batch_enters_anew_after_it(job: JobUnderTest) -> None:
     near, c = UNFINISHED, WITH_C.b
     now = time.time_ns() // 1_000

@@ -132,6 +132,7 @@ def expect_loss(job: JobUnderTest, process: ChildProcess, claim: int, rival: Chi
     assert not states & {"failing", "failed"}
 
 
+@pytest.mark.nightly
 def test_suspended_job_without_unread_records_ends_when_another_has_claimed(
     job: JobUnderTest,
 ) -> None:

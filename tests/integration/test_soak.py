@@ -17,7 +17,7 @@ from tests.crash.installation import Installation
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.nightly]
 
 # Enough for results of every condition.
 EVENTS = 20_000

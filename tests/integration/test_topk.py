@@ -257,7 +257,7 @@ def write_resources(folder: Path, prefix: str, groups: int) -> str:
 @pytest.mark.kafka
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("groups", [pytest.param(1, marks=pytest.mark.nightly), 2])
 def test_lists_of_the_job_are_those_of_all_pairs(
     kafka_bootstrap: str, tmp_path: Path, groups: int
 ) -> None:

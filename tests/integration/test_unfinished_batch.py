@@ -137,6 +137,7 @@ def test_written_batch_is_not_written_again_after_its_committed_offsets_have_exp
     assert job.alarms(near.name, awaited=expected) == expected
 
 
+@pytest.mark.nightly
 def test_deleted_topic_of_an_unfinished_batch_leaves_the_other_streams_alone(
     job: JobUnderTest,
 ) -> None:

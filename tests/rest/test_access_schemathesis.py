@@ -96,7 +96,7 @@ def test_viewer_reads_and_writes_nothing(protected: tuple[FastAPI, dict[str, str
     assert app.state.plane.registry.configuration() == ()
 
 
-@pytest.mark.parametrize("role", ["editor", "admin"])
+@pytest.mark.parametrize("role", ["editor", pytest.param("admin", marks=pytest.mark.nightly)])
 def test_no_request_of_a_writer_fails_the_service(
     protected: tuple[FastAPI, dict[str, str]], role: str
 ) -> None:

@@ -49,6 +49,7 @@ def _one_number(runs: list[Measured]) -> int:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_rates_all_series_find_the_same_pairs() -> None:
     points = measure_rates(quick=True)
     assert [point.workload.rate for point in points] == [12, 400, 16_000]
@@ -84,6 +85,7 @@ def test_lookups_each_reading_decides_more_than_the_one_before() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_thresholds_more_pairs_the_lower_they_are() -> None:
     points = measure_thresholds(quick=True)
     assert tuple(point.threshold for point in points) == THRESHOLDS
@@ -117,6 +119,7 @@ def test_more_templates_are_decided_by_s_windows_too() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_quantiles_decide_most_of_what_supports_leave_open() -> None:
     points = measure_own(quick=True)
     assert len(points) == 6
@@ -127,7 +130,9 @@ def test_quantiles_decide_most_of_what_supports_leave_open() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("run", [ll10.run, lookups.run, ptj.run])
+@pytest.mark.parametrize(
+    "run", [pytest.param(ll10.run, marks=pytest.mark.nightly), lookups.run, ptj.run]
+)
 def test_run_gives_whole_tables_and_pictures(
     run: Callable[..., list[Report]], tmp_path: Path
 ) -> None:

@@ -90,7 +90,14 @@ def expected_stock(operator: Operator, ranked: Sequence[Pair], minimal: int, k: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("similarity", ["jaccard", "overlap", "hamming"])
+@pytest.mark.parametrize(
+    "similarity",
+    [
+        pytest.param("jaccard", marks=pytest.mark.nightly),
+        "overlap",
+        pytest.param("hamming", marks=pytest.mark.nightly),
+    ],
+)
 def test_operators_list_the_pairs_of_the_oracle_after_every_set(similarity: str) -> None:
     for seed, k in enumerate((1, 3, 20)):
         stream = draw_ties(60, seed)
@@ -215,6 +222,7 @@ def test_sorted_tokens_are_those_of_each_set() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_both_orders_of_tokens_find_the_same_candidates() -> None:
     points = measure_orders(quick=True)
     assert tuple(point.stream for point in points) == STREAMS
