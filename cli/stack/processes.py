@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -17,13 +18,15 @@ from cli.errors import ProcessError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-# A process is asked often at first, then at intervals of a tenth of the time waited: each question
-# takes time from the process.
+# A process is asked often at first, then at intervals of a tenth of the time waited, but each half
+# second: a question takes time from the process.
 _POLL_SECONDS = 0.05
 _MAX_POLL_SECONDS = 0.5
-_TAIL_LINES = 15
-# Number of bytes read from the end of a log; enough for the lines shown.
-_TAIL_BYTES = 64 * 1024
+TAIL_LINES = 15
+# Number of bytes read from the end of a log: Java may write hundreds of lines after an error.
+_TAIL_BYTES = 1024 * 1024
+# An error that this project logs; Java writes its times in another format.
+_ERROR = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} ERROR ")
 LOG_BYTES = 10 * 1024 * 1024
 # Number of rotated logs; FILE.1 is the newest.
 LOGS_KEPT = 3
@@ -60,6 +63,8 @@ class ChildProcess:
         self._environment = dict(environment or {})
         self._log_bytes = log_bytes
         self._process: subprocess.Popen[bytes] | None = None
+        # Size of the log before the messages that `log_end` shows.
+        self._log_begin = 0
 
     @property
     def pid(self) -> int | None:
@@ -82,6 +87,7 @@ class ChildProcess:
             return
         self.log_path.parent.mkdir(parents=True, exist_ok=True)
         self._rotate_log()
+        self.begin_log()
         leash = [sys.executable, "-m", "cli.stack.leash", str(os.getpid())]
         with self.log_path.open("ab") as log:
             # The command is built by this package.
@@ -155,20 +161,33 @@ class ChildProcess:
                     Path(f"{path}.{number - 1}").replace(f"{path}.{number}")
             shutil.copyfile(path, f"{path}.1")
             os.truncate(path, 0)
+            self._log_begin = 0
         except OSError:
             # A full disk or a removed log must not end the process.
             return
 
-    def log_end(self, lines: int = _TAIL_LINES) -> str:
-        """Return the last lines of the log, in a form to append to a sentence."""
+    def begin_log(self) -> None:
+        """Let `log_end` leave out what is logged so far."""
+        self._log_begin = self.log_path.stat().st_size if self.log_path.exists() else 0
+
+    def log_end(self, lines: int = TAIL_LINES) -> str:
+        """Return the last lines since the start, in a form to append to a sentence.
+
+        The last error that this project has logged comes first, if Java has written many lines
+        after it.
+        """
         try:
             with self.log_path.open("rb") as log:
                 log.seek(0, os.SEEK_END)
-                log.seek(max(0, log.tell() - _TAIL_BYTES))
+                log.seek(max(self._log_begin, log.tell() - _TAIL_BYTES))
                 text = log.read().decode("utf-8", "replace")
         except OSError:
             return ""
-        shown = text.rstrip().splitlines()[-lines:]
+        found = text.rstrip().splitlines()
+        earlier, shown = found[:-lines], found[-lines:]
+        errors = [it for it in earlier if _ERROR.match(it)]
+        if errors and not any(map(_ERROR.match, shown)):
+            shown = [errors[-1], "…", *shown]
         return f"; last lines of {self.log_path}:\n  " + "\n  ".join(shown)
 
     def stop(self, patience_seconds: float = 30) -> int | None:

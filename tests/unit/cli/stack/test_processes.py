@@ -51,6 +51,36 @@ def test_wait_until_shows_the_end_of_the_log_when_the_process_ends(tmp_path: Pat
         child.wait_until(lambda: False, PATIENCE_SECONDS)
 
 
+def test_last_error_is_shown_before_many_lines_of_java(tmp_path: Path) -> None:
+    script = """
+for error in ("other", "reason"):
+    print(f"2026-01-01 00:00:00,000 ERROR spark_jobs.main: {error}")
+for number in range(100):
+    print(f"26/01/01 00:00:00 ERROR Executor: line {number}")
+"""
+    child = _child(script, tmp_path)
+    child.start()
+    with pytest.raises(ProcessError) as caught:
+        child.wait_until(lambda: False, PATIENCE_SECONDS)
+    first, *lines = str(caught.value).splitlines()[1:]
+    assert first.endswith("ERROR spark_jobs.main: reason")
+    assert lines[0].strip() == "…"
+    assert lines[-1].endswith("line 99")
+    assert len(lines) == 16
+    assert "other" not in str(caught.value)
+
+
+def test_errors_of_an_earlier_start_are_not_shown(tmp_path: Path) -> None:
+    child = _child("print('new\\n' * 20)", tmp_path)
+    child.log_path.parent.mkdir()
+    child.log_path.write_text("2026-01-01 00:00:00,000 ERROR spark_jobs.main: former\n")
+    child.start()
+    with pytest.raises(ProcessError) as caught:
+        child.wait_until(lambda: False, PATIENCE_SECONDS)
+    assert str(caught.value).count("new") == 15
+    assert "former" not in str(caught.value)
+
+
 def test_wait_until_gives_up_after_the_timeout(tmp_path: Path) -> None:
     child = _child(_READY, tmp_path)
     child.start()
