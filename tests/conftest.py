@@ -19,7 +19,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from cli.stack.broker import EmbeddedBroker, answers
-from tests.support.failures import show_failures_at_once
+from tests.support.failures import pytest_configure  # noqa: F401 - a hook of pytest
 from tests.support.java_cache import share_java_classes
 from tests.support.kernel_cache import share_kernels
 from tests.support.tools import check_tools
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 # CI systems set CI, with which Hypothesis would try the same examples in every run.
 _RANDOM = settings.get_profile("default")
-# Number of examples of each property. Uncompiled kernels take up to a hundred times as long: few.
+# Numbers of examples of a property. Uncompiled kernels take up to a hundred times as long: they are
+# tested with few.
 _EXAMPLES = {"few": 3, "fast": 25, "thorough": 100, "deep": 2_000}
 for _name, _count in _EXAMPLES.items():
     # Compiling a kernel inside the first example takes seconds: no deadline per example.
@@ -57,12 +58,6 @@ _GIVEN_SECONDS = 30
 
 # Folders of the tests that need Kafka or Spark, as the Makefile names them.
 _STACKED = (Path(__file__).parent / "integration", Path(__file__).parent / "rest")
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_configure(config: pytest.Config) -> None:
-    """Show failures at once, besides the summary at the end."""
-    show_failures_at_once(config)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

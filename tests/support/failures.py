@@ -1,17 +1,22 @@
-"""Failures, shown as soon as they happen: a run that is cut off shows no summary."""
+"""A plugin of pytest that shows failures as soon as they happen.
+
+A run that is cut off shows no summary.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
-    import pytest
+    from _pytest.terminal import TerminalReporter
 
 _NAME = "failures-at-once"
 
 
 class FailuresAtOnce:
-    """A plugin of pytest that writes each failure when it is reported.
+    """Writes each failure when it is reported.
 
     Parameters
     ----------
@@ -19,18 +24,31 @@ class FailuresAtOnce:
         Writes the report of the run.
     """
 
-    def __init__(self, terminal: pytest.TerminalReporter) -> None:
+    def __init__(self, terminal: TerminalReporter) -> None:
         self._terminal = terminal
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Write the failure of a test, of its setup or of its teardown."""
         if report.failed:
-            self._terminal.write_line("")
-            self._terminal.write_sep("_", f"{report.nodeid} ({report.when})")
-            self._terminal.write_line(report.longreprtext)
+            self._write(report, f"{report.nodeid} ({report.when})")
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Write the failure to read a file of tests."""
+        if report.failed:
+            self._write(report, report.nodeid)
+
+    def _write(self, report: pytest.TestReport | pytest.CollectReport, title: str) -> None:
+        self._terminal.write_line("")
+        self._terminal.write_sep("_", title)
+        self._terminal.write_line(report.longreprtext)
+        for name, content in report.sections:
+            self._terminal.write_sep("-", name)
+            self._terminal.write_line(content)
+        self._terminal.flush()
 
 
-def show_failures_at_once(config: pytest.Config) -> None:
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
     """Show the failures of this run; workers report to the process that started them."""
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     if terminal is not None and not hasattr(config, "workerinput"):
