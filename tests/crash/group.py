@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from cli.errors import CliError
 from tests.crash.conditions import CONDITIONS, self_condition
 from tests.crash.faults import Fault, Moment, Victim, Way
-from tests.crash.installation import Installation, send_signal
+from tests.crash.installation import Installation
 from tests.crash.judge import Verdict, judge
 from tests.crash.load import GRID, SETS, SPARE, Load, make_stream
-from tests.support.command import command_line, is_python_worker
+from tests.support.command import command_line, is_python_worker, send_signal
 from tests.support.kafka import Sent, produce
 from tests.support.patience import PATIENCE_SECONDS
 

@@ -8,12 +8,11 @@ does.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import threading
 import time
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
@@ -25,7 +24,13 @@ from cli.stack.broker import HOST, EmbeddedBroker, free_port
 from correlation.resources.records import Resource, stream_to_document
 from tests.crash.moments import Observer
 from tests.crash.proxy import Proxy
-from tests.support.command import command_line, is_commit_worker, process_tree, service_process
+from tests.support.command import (
+    command_line,
+    is_commit_worker,
+    process_tree,
+    send_signal,
+    service_process,
+)
 from tests.support.job import MANY_BATCHES, JobUnderTest
 from tests.support.kafka import create_topics
 from tests.support.patience import PATIENCE_SECONDS
@@ -299,12 +304,6 @@ class Installation(Generic[L]):
         for pid in self._known:
             if _is_of_job(pid):
                 send_signal(pid, signal.SIGKILL)
-
-
-def send_signal(pid: int, number: signal.Signals) -> None:
-    """Send a signal to a process, which may have ended."""
-    with suppress(ProcessLookupError):
-        os.kill(pid, number)
 
 
 def _is_of_job(pid: int) -> bool:

@@ -15,6 +15,7 @@ from cli.errors import ProcessError
 from cli.stack.broker import answers
 from cli.stack.processes import ChildProcess
 from tests.support.command import COMMAND, coincide, command_line
+from tests.support.files import visible_to_others
 from tests.support.job import FEW_BATCHES
 from tests.support.patience import END_SECONDS, PATIENCE_SECONDS
 
@@ -90,7 +91,7 @@ def test_up_goes_on_where_it_was_stopped_and_ends_when_a_part_dies(data: Path) -
     _produce(up, "acoustic", 1)
     _produce(up, "seismic", 1)
     assert _alarms(up, 1) == [("acoustic-1", "seismic-1")]
-    assert not [path for path in data.rglob("*") if path.lstat().st_mode & 0o077]
+    assert visible_to_others(data) == []
     children = _children(up.process.pid or 0)
     assert len(children) == 3
     second = coincide("up", "--data", str(data), "--port", "0", "--broker-port", "0")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 import uuid
@@ -14,7 +13,7 @@ import pytest
 
 from correlation.resources.streams import Stream
 from spark_jobs.worker.worker_daemon import GENERATION
-from tests.support.command import is_python_worker, process_tree, variables
+from tests.support.command import is_python_worker, process_tree, send_signal, variables
 from tests.support.hanging import process_state, stop_processes
 from tests.support.job import JobUnderTest, total
 from tests.support.patience import MAX_DELAY_US, PATIENCE_SECONDS
@@ -66,8 +65,7 @@ def stopped(job: JobUnderTest) -> Iterator[set[int]]:
         for pid in known:
             # An id may belong to another process by now, but not to a stopped worker.
             if process_state(pid) == "T" and is_python_worker(pid):
-                os.kill(pid, signal.SIGKILL)
-                os.kill(pid, signal.SIGCONT)
+                send_signal(pid, signal.SIGKILL)
 
 
 def unread(record: dict[str, Any]) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
 import uuid
@@ -16,7 +15,7 @@ from correlation.engine.progress import Progress
 from correlation.resources.records import Resource
 from correlation.topk.results import CHANGES, PRESENT
 from tests.oracle.topk import TokenSet, ranked_pairs
-from tests.support.command import is_commit_worker, process_tree
+from tests.support.command import is_commit_worker, process_tree, send_signal
 from tests.support.hanging import stop_processes
 from tests.support.job import MANY_BATCHES, JobUnderTest
 from tests.support.kafka import Sent, create_topics, produce
@@ -179,7 +178,7 @@ def test_merged_records_are_written_once_when_the_job_dies_before_they_are(
         job.kill()
         # Workers are not in the process group of the job.
         for it in stopped:
-            os.kill(it, signal.SIGKILL)
+            send_signal(it, signal.SIGKILL)
         assert (on.changes(), on.lists()) == before
         job.start()
         on.wait_for_list(second[-1])

@@ -13,6 +13,7 @@ from cli.stack.broker import free_port
 from service.access.keys import new_key, write_keys
 from tests.support import manifests
 from tests.support.command import coincide
+from tests.support.files import visible_to_others
 from tests.support.manifests import build, find
 from tests.support.patience import PATIENCE_SECONDS, wait_until
 from tests.support.pods import Pod, reason_to_skip
@@ -142,7 +143,7 @@ def test_service_and_job_work_without_rights_on_a_read_only_root(
     # The checkpoint is on the volume, and private.
     checkpoint = job.folder / "volumes" / "state" / "checkpoint"
     assert (checkpoint / "query" / "offsets" / "0").is_file()
-    assert not [it for it in checkpoint.rglob("*") if it.lstat().st_mode & 0o077]
+    assert visible_to_others(checkpoint) == []
     assert "has the mode" not in job.log
     # A stop between two batches, which leaves no folder of the job in /tmp.
     assert job.stop() == 0

@@ -12,7 +12,7 @@ from correlation.resources.records import Resource
 from correlation.resources.streams import Stream
 from tests.support.job import JobUnderTest
 from tests.support.kafka import recreate_topic, topic_id
-from tests.support.patience import MAX_DELAY_US, PATIENCE_SECONDS, wait_until
+from tests.support.patience import MAX_DELAY_US, wait_until
 from tests.support.workload import NearCondition, Occurrence, stream_resource
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def test_acceptance_survives_kills(job: JobUnderTest) -> None:
     )
     for step in steps:
         job.process.start()
-        job.process.wait_until(step, PATIENCE_SECONDS)
+        job.catch(step)
         job.kill()
         job.process.stop(5)
     job.start()

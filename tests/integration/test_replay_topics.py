@@ -361,7 +361,7 @@ def test_job_until_the_end_goes_on_where_it_was_killed(
     ends = {f"{topic_prefix}-{name}": {"0": len(sent(events, name))} for name in "ab"}
     job.process = job.make_process(COINCIDE_UNTIL_OFFSETS=json.dumps(ends))
     job.process.start()
-    job.process.wait_until(lambda: bool(job.read(job.topics.alarms)), PATIENCE_SECONDS)
+    job.catch(lambda: bool(job.read(job.topics.alarms)))
     job.kill()
     assert len(job.alarms("near")) < len(NEAR.pairs(events))
     # Later records are behind the given end offsets: they are skipped.

@@ -138,7 +138,7 @@ def test_every_result_is_written_once_while_the_number_of_slots_changes(
 
             world.send()
             order(client, 2)
-            wait_until((job.folder / "checkpoint" / "rebuild.json").is_file)
+            job.catch((job.folder / "checkpoint" / "rebuild.json").is_file)
             job.kill()
             world.send()
             job.start()

@@ -6,7 +6,6 @@ The tests share an installation: the job that remains from one is the first job 
 from __future__ import annotations
 
 import json
-import os
 import signal
 import time
 import uuid
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from correlation.resources.streams import Stream
-from tests.support.command import command_line, process_tree
+from tests.support.command import command_line, process_tree, send_signal
 from tests.support.job import JobUnderTest
 from tests.support.patience import MAX_DELAY_US, PATIENCE_SECONDS, wait_until
 from tests.support.workload import NearCondition, Occurrence
@@ -86,14 +85,14 @@ def suspend(process: ChildProcess) -> list[int]:
     # A process may have started another before it was stopped.
     while fresh := [it for it in process_tree(process.pid or 0) if it not in stopped]:
         for it in fresh:
-            os.kill(it, signal.SIGSTOP)
+            send_signal(it, signal.SIGSTOP)
         stopped += fresh
     return stopped
 
 
 def resume(processes: list[int]) -> None:
     for it in processes:
-        os.kill(it, signal.SIGCONT)
+        send_signal(it, signal.SIGCONT)
 
 
 def start_rival(job: JobUnderTest, rival: ChildProcess) -> None:

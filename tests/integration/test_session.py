@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from tests.support.command import command_line, process_tree, variables
+from tests.support.command import command_line, process_tree, send_signal, variables
+from tests.support.files import paths_below
 from tests.support.patience import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
@@ -171,7 +173,7 @@ def test_what_a_killed_session_leaves_goes_with_the_next_start(tmp_path: Path) -
     with _session(tmp_path) as (pid, _):
         tree = list(process_tree(pid))
         for one in tree:
-            os.kill(one, 9)
+            send_signal(one, signal.SIGKILL)
     (left,) = tmp_path.glob("coincide-spark-*")
     with _session(tmp_path):
         (running,) = tmp_path.glob("coincide-*")
@@ -208,8 +210,13 @@ def test_process_that_is_killed_while_java_starts_leaves_only_what_is_swept(
     tmp_path: Path,
 ) -> None:
     process = _start(tmp_path)
-    # pyspark's folder, in which Java is to tell its port.
-    wait_until(lambda: any(tmp_path.rglob("tmp*")) or process.poll() is not None)
+
+    def java_starts() -> bool:
+        """Return whether the folder exists in which Java is to tell PySpark its port."""
+        names = (path.name for path in paths_below(tmp_path))
+        return any(it.startswith("tmp") for it in names) or process.poll() is not None
+
+    wait_until(java_starts, briefly=True)
     process.kill()
     # Java holds the pipes as well, and ends by itself.
     process.communicate()

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import sys
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,7 +17,7 @@ import pyspark
 import spark_jobs.main
 from cli.stack.broker import free_port
 from cli.stack.processes import ChildProcess
-from tests.support.command import command_line, is_python_worker, process_tree
+from tests.support.command import command_line, is_python_worker, process_tree, send_signal
 from tests.support.java_archive import stored_classes
 from tests.support.job import JobUnderTest
 from tests.support.patience import PATIENCE_SECONDS
@@ -195,8 +194,7 @@ class SparkCluster:
         process.kill()
         for pid in known:
             if is_python_worker(pid):
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+                send_signal(pid, signal.SIGKILL)
 
     def state(self) -> dict[str, Any]:
         """Return the state of the master, or an empty object if it does not answer."""

@@ -15,6 +15,7 @@ from cli.stack.processes import ChildProcess
 from tests.support.patience import PATIENCE_SECONDS, SERVICE_SECONDS
 
 if TYPE_CHECKING:
+    import signal
     from collections.abc import Iterator, Mapping
 
 COMMAND = (sys.executable, "-m", "cli.main")
@@ -55,12 +56,26 @@ def coincide(
 def process_tree(pid: int) -> Iterator[int]:
     """Yield a process id and the ids of all its descendants."""
     yield pid
-    # All threads are checked: Java starts its children from other threads than the main thread.
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        # A thread may end in the meantime.
-        with suppress(FileNotFoundError, ProcessLookupError):
-            for child in task.read_text().split():
-                yield from process_tree(int(child))
+    for child in _children(pid):
+        yield from process_tree(child)
+
+
+def _children(pid: int) -> list[int]:
+    """Return the ids of the children of a process; empty after its end."""
+    found: list[int] = []
+    # The process, or one of its threads, may end in the meantime.
+    with suppress(FileNotFoundError, ProcessLookupError):
+        # All threads are checked: Java starts its children from other threads than the main thread.
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(FileNotFoundError, ProcessLookupError):
+                found += map(int, (thread / "children").read_text().split())
+    return found
+
+
+def send_signal(pid: int, number: signal.Signals) -> None:
+    """Send a signal to a process, unless it has ended."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)
 
 
 def command_line(pid: int) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.support.command import send_signal
 from tests.support.patience import wait_until
 
 if TYPE_CHECKING:
@@ -38,8 +39,7 @@ def stop_processes(find: Callable[[], Iterable[int]]) -> set[int]:
     def are_stopped() -> bool:
         found = set(find())
         for pid in found:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGSTOP)
+            send_signal(pid, signal.SIGSTOP)
         known.update(found)
         return bool(found) and all(process_state(pid) in ("T", "Z", "") for pid in found)
 

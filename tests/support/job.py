@@ -16,7 +16,7 @@ from correlation.kinds import CHANNELS, KINDS
 from correlation.resources.records import Resource
 from correlation.resources.topics import Channel, Topics
 from tests.support.kafka import Received, Sent, TopicReader, create_topics, produce
-from tests.support.patience import END_SECONDS, PATIENCE_SECONDS
+from tests.support.patience import END_SECONDS, PATIENCE_SECONDS, wait_until
 from tests.support.records import RecordChecker
 from tests.support.shared_java import SharedJavaProcess
 from tests.support.workload import Occurrence, alarm_pairs, stream_resource
@@ -56,7 +56,7 @@ class JobUnderTest:
     has_topics: bool = False
     # Each start has a JVM of its own, instead of one that earlier jobs have used: for tests that
     # look at Java, at the Python workers or at their messages, that set Spark's properties, or that
-    # are about crashes.
+    # kill the job at random moments.
     own_java: bool = False
 
     def __post_init__(self) -> None:
@@ -123,6 +123,15 @@ class JobUnderTest:
         said = len(self.states())
         self.process.start()
         self.process.wait_until(lambda: "running" in self.states()[said:], PATIENCE_SECONDS)
+
+    def catch(self, moment: Callable[[], bool]) -> None:
+        """Wait for a condition that may hold for a moment only, while the process runs."""
+
+        def holds() -> bool:
+            self.process.check()
+            return moment()
+
+        wait_until(holds, briefly=True)
 
     def stop(self) -> int | None:
         """Stop the process with SIGTERM, as an operator does; return its exit code."""

@@ -27,8 +27,19 @@ _CHECK_SECONDS = 0.02
 _MAX_CHECK_SECONDS = 1.0
 
 
-def wait_until(holds: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> None:
+def wait_until(
+    holds: Callable[[], bool], seconds: float = PATIENCE_SECONDS, *, briefly: bool = False
+) -> None:
     """Wait until a condition holds.
+
+    Parameters
+    ----------
+    holds
+        Checks the condition.
+    seconds
+        Max wait.
+    briefly
+        The condition may hold for a moment only: it is checked often all the time.
 
     Raises
     ------
@@ -40,4 +51,5 @@ def wait_until(holds: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> 
     while not holds():
         waited = time.monotonic() - begin
         assert waited < seconds, f"not in {seconds:g} s"
-        never_set.wait(min(max(waited / 10, _CHECK_SECONDS), _MAX_CHECK_SECONDS))
+        longest = _CHECK_SECONDS if briefly else _MAX_CHECK_SECONDS
+        never_set.wait(min(max(waited / 10, _CHECK_SECONDS), longest))

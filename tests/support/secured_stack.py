@@ -6,7 +6,6 @@ The service has access control, so that it writes audit records.
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from pathlib import Path
@@ -20,6 +19,7 @@ from cli.stack.broker import HOST, free_port
 from cli.stack.processes import ChildProcess
 from service.access.keys import new_key, write_keys
 from tests.support.command import COMMAND, coincide, process_tree
+from tests.support.files import paths_below
 from tests.support.job import FEW_BATCHES
 from tests.support.patience import END_SECONDS, PATIENCE_SECONDS, SERVICE_SECONDS
 
@@ -139,9 +139,8 @@ class SecuredStack:
 
     def written(self) -> list[Path]:
         """Return the files that service and job have written; Spark may delete some meanwhile."""
-        # Unlike `rglob`, it leaves out folders that disappear.
-        found = (Path(folder, name) for folder, _, names in os.walk(self._folder) for name in names)
-        return [it for it in found if self._secrets not in it.parents]
+        found = paths_below(self._folder)
+        return [it for it in found if self._secrets not in it.parents and not it.is_dir()]
 
     def _process(self, role: str, command: list[str], own: Mapping[str, str]) -> ChildProcess:
         environment = {**self._security(role), **own}
