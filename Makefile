@@ -92,12 +92,13 @@ static: setup
 	$(BIN)/lint-imports
 	$(BIN)/deptry .
 
-test: setup jars clients kernels classes ## the tests of a change, on a real Kafka and a real Spark: 25 minutes on two cores
+test: setup jars clients kernels classes ## the tests of a change, on a real Kafka and a real Spark
 	$(CHECKED) $(PARALLEL) -m "not ($(STACKED) or nightly)"
 	$(THREE) -m "($(STACKED)) and not nightly" tests/integration tests/rest
 
+nightly: export HYPOTHESIS_PROFILE := thorough
 nightly: setup jars clients kernels classes ## all tests, with more examples
-	HYPOTHESIS_PROFILE=thorough $(CHECKED) $(PARALLEL) -m "not ($(STACKED))"
+	$(CHECKED) $(PARALLEL) -m "not ($(STACKED))"
 	$(THREE) -m "$(STACKED)" tests/integration tests/rest
 	HYPOTHESIS_PROFILE=deep $(PARALLEL) tests/conformance/test_many_pairs.py
 

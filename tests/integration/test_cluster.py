@@ -201,7 +201,6 @@ def test_messages_of_python_workers_are_in_the_logs_of_the_executors(
     load.check()
 
 
-@pytest.mark.nightly
 def test_worker_killed_in_the_middle_of_a_batch_loses_nothing(
     cluster: SparkCluster, load: Load
 ) -> None:

@@ -93,7 +93,7 @@ VIEWS: dict[str, str | None] = {
 SCREENS = {"desktop": DESKTOP, "phone": PHONE}
 # Contrast of the light scheme is checked on the desktop only.
 LOOKS = [("desktop", "light"), ("desktop", "dark"), ("phone", "dark")]
-# The others show both screens and both schemes.
+# The looks without the marker show both screens and both schemes.
 EACH_LOOK = [
     pytest.param(*look, marks=pytest.mark.nightly if look == ("desktop", "dark") else ())
     for look in LOOKS

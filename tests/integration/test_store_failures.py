@@ -110,7 +110,6 @@ def test_job_goes_on_by_itself_when_its_store_works_again(job: JobUnderTest, sto
         job.process.stop(5)
 
 
-@pytest.mark.nightly
 def test_job_whose_store_keeps_failing_ends_and_names_it(job: JobUnderTest, store: Store) -> None:
     job.process = job.make_process(COINCIDE_MAX_FAILURES="2")
     try:

@@ -1,6 +1,6 @@
 """Java's classes, stored before the tests, so that their jobs start faster.
 
-`main` runs a job, which stores the classes when it ends. Tests also run without them: the first job
+`main` runs a job, which stores the classes when it ends. Tests also run without them: the first JVM
 that ends stores them then.
 """
 

@@ -1,8 +1,9 @@
-"""Processes of jobs that use a JVM after each other.
+"""Processes of jobs that share a JVM, one after another.
 
-Most of the CPU time of a job's start is that of its JVM. A job that finds PySpark's gateway in its
-environment uses that JVM, as under `spark-submit`; at its end it closes its Spark session. All else
-is as usual: each job is a process of its own, with new Python workers. A kill ends the JVM, too.
+Half of the CPU time of a job's start is that of its JVM. A job that finds PySpark's gateway in its
+environment uses that JVM, as under `spark-submit`; at its end it closes its Spark session. Each job
+is a process of its own, with new Python workers, and a kill ends the JVM, too. The JVM has the
+default settings of a job: those for Java or for its temporary files need a JVM of the job's own.
 """
 
 from __future__ import annotations
@@ -18,15 +19,20 @@ from typing import TYPE_CHECKING
 from py4j.java_gateway import GatewayParameters, JavaGateway
 from py4j.protocol import Py4JError
 
-from cli.stack.processes import ChildProcess
+from cli.stack.processes import TAIL_LINES, ChildProcess
 from tests.support.patience import END_SECONDS, PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _MODULE = "tests.support.java_host"
-# Settings of jobs, the gateways of JVMs, and the name of the running test.
-_NOT_INHERITED = ("COINCIDE_", "PYSPARK_", "PYTEST_")
+# Settings of jobs, gateways of other JVMs, and the name of the running test.
+_NOT_INHERITED = ("COINCIDE_", "PYSPARK_GATEWAY_", "PYTEST_")
+
+
+def inherited_by_java(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment variables that the JVM and its Python workers have."""
+    return {name: it for name, it in environment.items() if not name.startswith(_NOT_INHERITED)}
 
 
 class JavaHost(ChildProcess):
@@ -60,7 +66,9 @@ class JavaHost(ChildProcess):
 
     def is_free(self) -> bool:
         """Return whether the JVM runs and no job uses it."""
-        parameters = GatewayParameters(port=int(self._port), auth_token=self._secret)
+        parameters = GatewayParameters(
+            port=int(self._port), auth_token=self._secret, read_timeout=END_SECONDS
+        )
         try:
             with closing(JavaGateway(gateway_parameters=parameters)) as gateway:
                 # The object of the Scala class, which has its static methods.
@@ -90,12 +98,14 @@ def _take(environment: Mapping[str, str]) -> JavaHost:
     for process in _started.copy():
         if not process.running:
             process.leave()
-    found = {**os.environ, **environment}
-    inherited = {name: it for name, it in found.items() if not name.startswith(_NOT_INHERITED)}
-    for host in _free:
-        if host.inherited == inherited:
-            _free.remove(host)
+    inherited = inherited_by_java({**os.environ, **environment})
+    # Others use memory for nothing: the jobs of a file have the same environment.
+    while _free:
+        host = _free.pop()
+        if host.inherited == inherited and host.is_free():
+            host.begin_log()
             return host
+        host.end()
     host = JavaHost(inherited)
     host.start()
     return host
@@ -140,7 +150,7 @@ class SharedJavaProcess(ChildProcess):
         if host is not None:
             host.kill()
 
-    def log_end(self, lines: int = 15) -> str:
+    def log_end(self, lines: int = TAIL_LINES) -> str:
         """Return the last lines of the log, and the last messages of Java."""
         java = "" if self._host is None else self._host.log_end(lines)
         return f"{super().log_end(lines)}{java}"
