@@ -55,7 +55,7 @@ clients: ## fetch the packages of the example for kafkajs, if npm is installed
 	@cd tests/clients && npm ci --no-audit --no-fund \
 	  || echo "kafkajs could not be installed: its test will be skipped, or fail if CI is set" >&2
 
-kernels: $(KERNELS) ## compile the kernels of the job, which its first start does otherwise
+kernels: $(KERNELS) ## compile the kernels of the demo and of tests, which their first job does otherwise
 
 $(KERNELS): $(INSTALLED)
 	$(BIN)/python -m spark_jobs.worker.warm_up

@@ -27,6 +27,7 @@ TAIL_LINES = 15
 _TAIL_BYTES = 1024 * 1024
 # An error that this project logs; Java writes its times in another format.
 _ERROR = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} ERROR ")
+_KILLED = "killed by a user, or by the system because memory is short"
 LOG_BYTES = 10 * 1024 * 1024
 # Number of rotated logs; FILE.1 is the newest.
 LOGS_KEPT = 3
@@ -142,7 +143,7 @@ class ChildProcess:
         """
         code = self.exit_code
         if code is not None:
-            raise ProcessError(f"the {self.name} ended with exit code {code}{self.log_end()}")
+            raise ProcessError(f"the {self.name} ended with {_describe(code)}{self.log_end()}")
         self._rotate_log()
 
     def _rotate_log(self) -> None:
@@ -231,3 +232,11 @@ class ChildProcess:
             os.killpg(group, signal.SIGKILL)
         except ProcessLookupError:
             return
+
+
+def _describe(code: int) -> str:
+    """Describe an exit code; minus the number of the signal that has ended the process."""
+    if code >= 0:
+        return f"exit code {code}"
+    cause = _KILLED if code == -signal.SIGKILL else signal.strsignal(-code)
+    return f"exit code {code} ({cause})"

@@ -114,7 +114,7 @@ def test_up_goes_on_where_it_was_stopped_and_ends_when_a_part_dies(data: Path) -
     os.kill(up.child("cli.main serve"), signal.SIGKILL)
     with pytest.raises(ProcessError, match="exit code 7"):
         up.process.wait_until(lambda: False, END_SECONDS)
-    assert "error: the service ended with exit code -9; last lines of" in up.said()
+    assert "error: the service ended with exit code -9 (killed by a user, or by" in up.said()
     assert not any(Path(f"/proc/{pid}").exists() for pid in children)
     assert not answers(up.bootstrap)
 

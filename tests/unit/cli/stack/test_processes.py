@@ -51,6 +51,17 @@ def test_wait_until_shows_the_end_of_the_log_when_the_process_ends(tmp_path: Pat
         child.wait_until(lambda: False, PATIENCE_SECONDS)
 
 
+def test_signal_that_ended_the_process_is_named(tmp_path: Path) -> None:
+    child = _child("import os; os.kill(os.getpid(), 15)", tmp_path)
+    child.start()
+    with pytest.raises(ProcessError, match=r"^the child ended with exit code -15 \(Terminated\)"):
+        child.wait_until(lambda: False, PATIENCE_SECONDS)
+    killed = _child("import os; os.kill(os.getpid(), 9)", tmp_path)
+    killed.start()
+    with pytest.raises(ProcessError, match=r"exit code -9 \(killed by .* memory is short\)"):
+        killed.wait_until(lambda: False, PATIENCE_SECONDS)
+
+
 def test_last_error_is_shown_before_many_lines_of_java(tmp_path: Path) -> None:
     script = """
 for error in ("other", "reason"):
