@@ -18,7 +18,7 @@ from cli.errors import ProcessError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-# A process is asked often at first, then at intervals of a tenth of the time waited, but each half
+# A process is asked often at first, later at intervals of a tenth of the time waited, up to half a
 # second: a question takes time from the process.
 _POLL_SECONDS = 0.05
 _MAX_POLL_SECONDS = 0.5

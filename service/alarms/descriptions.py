@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from correlation.kinds import open_readers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+_log = logging.getLogger(__name__)
 
 # A description is part of each item of a list, beside its record.
 _MAX_CHARACTERS = 1_000
@@ -34,4 +37,5 @@ def describe_record(record: Mapping[str, Any]) -> str | None:
             return None
         return reader.describe(results[0])[:_MAX_CHARACTERS]
     except Exception:  # noqa: BLE001 - whatever a kind of another package raises, the list is shown
+        _log.debug("a record cannot be described", exc_info=True)
         return None

@@ -39,7 +39,7 @@ def wait_until(
     seconds
         Max wait.
     briefly
-        The condition may hold for a moment only: it is checked often all the time.
+        The condition may hold for a moment only: the interval between two checks stays short.
 
     Raises
     ------

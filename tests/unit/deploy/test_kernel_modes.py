@@ -1,4 +1,4 @@
-"""`make test` and `make nightly` check the indexes of kernels; `make check` does not, as users."""
+"""`make test` and `make nightly` check the indexes of kernels; `make check` does not."""
 
 from __future__ import annotations
 
