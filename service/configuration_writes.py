@@ -123,9 +123,9 @@ class ConfigurationWrites:
                 return write()
         with self._turns.take():
             for _ in range(_ATTEMPTS):
-                self._transactions.begin()
-                self._log.read_to_end(self._settings.broker_timeout_seconds)
                 try:
+                    self._transactions.begin()
+                    self._log.read_to_end(self._settings.broker_timeout_seconds)
                     return write()
                 except OvertakenError:
                     _LOGGER.info("another instance writes the configuration; the write is repeated")

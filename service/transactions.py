@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -118,6 +117,8 @@ class Transactions:
 
         Raises
         ------
+        OvertakenError
+            When another process has begun meanwhile.
         BrokerError
             When the broker does not answer.
         """
@@ -126,7 +127,7 @@ class Transactions:
         try:
             self._producer = self._open(self._settings.broker_timeout_seconds)
         except KafkaException as error:
-            raise BrokerError(f"nothing was written: {_sentence(error)}") from error
+            raise _not_written(error) from error
         self._is_settled = True
 
     def close(self) -> None:
@@ -193,12 +194,15 @@ class Transactions:
 
         If the broker does not answer, `settle` or `begin` ends the transaction later.
         """
-        if _is_overtaken(cause):
-            return OvertakenError(f"nothing was written: {_sentence(cause)}")
-        with suppress(KafkaException):
+        try:
             producer.abort_transaction(self._settings.broker_timeout_seconds)
             self._is_settled = True
-        return BrokerError(f"nothing was written: {_sentence(cause)}")
+        except KafkaException as error:
+            # If another process has begun, the cause may be `_FATAL` or an unknown error; the error
+            # of the abort says so.
+            if _is_overtaken(error):
+                return _not_written(error)
+        return _not_written(cause)
 
     def _open(self, timeout_seconds: float) -> Producer:
         """Return a new producer; this ends an open transaction of the same id."""
@@ -278,7 +282,7 @@ def _flush(producer: Producer, seconds: float) -> int:
         The producer cannot be used any more.
     """
     try:
-        return producer.flush(seconds)
+        return int(producer.flush(seconds))
     except SystemError as error:
         # A fatal error arrived together with the result of a delivery, which the client reports
         # although an error is raised already.
@@ -291,6 +295,12 @@ def _is_overtaken(error: Exception) -> bool:
     """Return whether an error says that another process has begun."""
     found = error.args[0] if error.args else None
     return isinstance(found, KafkaError) and found.code() in _OVERTAKEN
+
+
+def _not_written(error: Exception) -> ServiceError:
+    """Return the error of a write of which nothing was written."""
+    kind = OvertakenError if _is_overtaken(error) else BrokerError
+    return kind(f"nothing was written: {_sentence(error)}")
 
 
 def _announced(records: Sequence[NewRecord]) -> Iterator[NewRecord]:

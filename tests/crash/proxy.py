@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import suppress
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from cli.stack.broker import HOST, free_port
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
 
 _CHUNK_BYTES = 64 * 1024
 # A throttled connection passes small pieces on, so that no request waits for minutes.
@@ -92,8 +95,7 @@ class Proxy:
         ends = {writer, back}
         self._writers |= ends
         try:
-            passing = [self._pass_on(reader, back), self._pass_on(there, writer)]
-            tasks = [asyncio.ensure_future(it) for it in passing]
+            tasks = [asyncio.ensure_future(it) for it in self._both(reader, back, there, writer)]
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in tasks:
                 task.cancel()
@@ -102,6 +104,16 @@ class Proxy:
             self._writers -= ends
             for end in ends:
                 end.transport.abort()
+
+    def _both(
+        self,
+        reader: asyncio.StreamReader,
+        back: asyncio.StreamWriter,
+        there: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> list[Coroutine[None, None, None]]:
+        """Return what passes on the data of a connection: from `reader` to `back`, and back."""
+        return [self._pass_on(reader, back), self._pass_on(there, writer)]
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError):

@@ -62,7 +62,7 @@ class CountingConsumer(UserConsumer):
         self, partitions: list[TopicPartition], timeout: float = -1.0
     ) -> list[TopicPartition]:
         self.asked += 1
-        return super().offsets_for_times(partitions, timeout)
+        return list(super().offsets_for_times(partitions, timeout))
 
 
 def test_offsets_of_a_time_are_those_of_the_first_records_from_it_on(kafka_bootstrap: str) -> None:
@@ -121,7 +121,7 @@ def _leader_epoch(properties: Properties, place: tuple[str, int]) -> int:
 
     def is_found() -> bool:
         admin = UserAdmin(properties)
-        listed = admin.list_offsets({partition: OffsetSpec.latest()})  # type: ignore[no-untyped-call]  # untyped in the client
+        listed = admin.list_offsets({partition: OffsetSpec.latest()})
         try:
             found.append(listed[partition].result(PATIENCE_SECONDS).leader_epoch)
         except KafkaException:

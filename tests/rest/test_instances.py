@@ -113,7 +113,7 @@ def test_configurations_of_two_instances_do_not_mix(instances: Instances) -> Non
             partial(first.put, "/v1/config?prune=true", json=sets[0]),
             partial(second.put, "/v1/config?prune=true", json=sets[1]),
         )
-        assert [it.status_code for it in answers] == [200, 200]
+        assert [it.status_code for it in answers] == [200, 200], [it.text for it in answers]
         names = [it["name"] for it in instances.equal("/v1/streams")["items"]]
         assert names in [[f"{name}{it}" for it in range(5)] for name in "ab"]
 
