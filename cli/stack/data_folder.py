@@ -7,6 +7,7 @@ has no marker but contains only files of the stack. Any other folder is rejected
 from __future__ import annotations
 
 import fcntl
+import os
 import re
 import shutil
 from contextlib import contextmanager
@@ -71,7 +72,8 @@ def exclusive(data: Path) -> Iterator[None]:
     try:
         data.mkdir(parents=True, exist_ok=True)
         _refuse_foreign(data)
-        lock = (data / _LOCK).open("a")
+        # Not truncated: it has the process of the stack that holds the lock.
+        lock = (data / _LOCK).open("a+", encoding="ascii")
     except FileExistsError:
         raise UsageError(f"{data} is not a folder; {_REMEDY}") from None
     except OSError as error:
@@ -82,9 +84,15 @@ def exclusive(data: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            lock.seek(0)
+            process = lock.read()
+            by = f" (process {process})" if process else ""
             raise UsageError(
-                f"another local stack uses {data}; stop it, or use another folder with --data"
+                f"another local stack uses {data}{by}; stop it, or use another folder with --data"
             ) from None
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
         if not (data / MARKER).exists():
             (data / MARKER).write_text(_MARKER_TEXT, encoding="utf-8")
         yield

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from correlation.reporting import CounterOf
+    from correlation.timing.conditions import TimingCondition
 
 METRICS = {
     "pairs_total": "Pairs found, by method of decision.",
@@ -46,3 +47,15 @@ def _show_hit_ratio(facts: Mapping[str, Any]) -> str:
 
 
 SUMMARY = ReplaySummary("pairs", _summarise, {"hit ratio": _show_hit_ratio})
+
+
+def find_missing(condition: TimingCondition, count: CounterOf) -> str | None:
+    """Return how many blocks had pairs that are not reported; None if there were none."""
+    limited = count("limited_blocks_total")
+    if condition.max_pairs is None or limited == 0:
+        return None
+    blocks = "1 block" if limited == 1 else f"{limited} blocks"
+    return (
+        f"since the start of the job {blocks} had more pairs than max_pairs; the pairs above the "
+        "limit are not reported; narrow the condition or raise max_pairs"
+    )

@@ -21,7 +21,7 @@ from correlation.timing.conditions import (
     build_condition,
     check_streams,
 )
-from correlation.timing.counters import METRICS, RATIOS, SUMMARY
+from correlation.timing.counters import METRICS, RATIOS, SUMMARY, find_missing
 from correlation.timing.explain import STEPS, explain_pair
 from correlation.timing.factored.operator import FactoredOperator
 from correlation.timing.filter_operator import FilterOperator
@@ -179,6 +179,7 @@ def _make_kind(name: str) -> ConditionKind:
         records=_RECORDS,
         replay_document=_without_blocks,
         replay_summary=SUMMARY,
+        find_missing=find_missing,
     )
 
 

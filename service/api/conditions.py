@@ -1,6 +1,7 @@
 """Routes of conditions: documents, pause and resume, status, plan and validation."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Response, status
@@ -67,7 +68,8 @@ class ConditionStatus(BaseModel):
         "behind; pending: some slots have not applied it."
     )
     detail: str | None = Field(
-        description="Reason for waiting or for the failure, or the problem of its output topic."
+        description="Reason for waiting or for the failure, the problem of its output topic, or "
+        "the reason why results are missing."
     )
     applied: bool = Field(description="Whether all slots have applied its newest record.")
     applied_version: int | None = Field(description="Version that the job evaluates.")
@@ -171,7 +173,8 @@ def get_status(name: Name, plane: Plane) -> ConditionStatus:
     stored = plane.find("condition", name)
     view, resource = plane.metrics, stored.resource
     facts, condition = view.condition(name), to_condition(resource)
-    shown = next(iter(KINDS[condition.kind].ratios), None)
+    kind = KINDS[condition.kind]
+    shown = next(iter(kind.ratios), None)
     ratios = [
         it.value for it in view.ratios() if it.name == shown and ("condition", name) in it.labels
     ]
@@ -181,7 +184,9 @@ def get_status(name: Name, plane: Plane) -> ConditionStatus:
         config_offset=stored.offset,
         paused=resource.paused,
         state=facts.state,
-        detail=facts.detail or _missing_output(condition.output_topic, view.job() or {}),
+        detail=facts.detail
+        or _missing_output(condition.output_topic, view.job() or {})
+        or kind.find_missing(condition, partial(view.total, condition=name)),
         applied=facts.applied_offset is not None and facts.applied_offset >= stored.offset,
         applied_version=facts.applied_version,
         applied_config_offset=facts.applied_offset,

@@ -195,6 +195,28 @@ def test_metrics_are_summed_over_the_slots(kafka_bootstrap: str) -> None:
         assert client.get("/v1/conditions/c/status").json()["applied"] is False
 
 
+def test_status_says_that_blocks_had_more_pairs_than_the_limit(kafka_bootstrap: str) -> None:
+    pair = {"kind": "mutual_deadline", "a": "s", "b": "s", "window": "2s", "threshold": "0.6"}
+    documents = {"limited": pair | {"max_pairs": 5}, "unlimited": pair}
+    with running(fresh_settings(kafka_bootstrap)) as service:
+        client = service.client
+        stream = {"topic": "s", "max_uncertainty": "2s", "max_delay": "1s"}
+        assert client.put("/v1/streams/s", json=stream).is_success
+        for name, document in documents.items():
+            assert client.put(f"/v1/conditions/{name}", json=document).is_success
+
+        def detail(name: str) -> str | None:
+            found: str | None = client.get(f"/v1/conditions/{name}/status").json()["detail"]
+            return found
+
+        assert [detail(name) for name in documents] == [None, None]
+        counters = [["limited_blocks_total", {"condition": name}, 3] for name in documents]
+        say(service, b"slot/0", slot=0, slots=1, at=AT_US, counters=counters)
+        wait_until(lambda: detail("limited") is not None)
+        assert "3 blocks had more pairs than max_pairs" in str(detail("limited"))
+        assert detail("unlimited") is None
+
+
 def test_samples_of_a_metric_may_have_different_labels(service: Service) -> None:
     say(
         service,

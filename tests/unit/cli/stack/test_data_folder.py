@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -74,9 +75,12 @@ def test_what_others_put_into_a_marked_folder_stays(tmp_path: Path) -> None:
 
 
 def test_a_second_stack_is_kept_out(tmp_path: Path) -> None:
+    (tmp_path / ".lock").write_text("99999999")
     with (
         exclusive(tmp_path),
-        pytest.raises(UsageError, match="another local stack uses"),
+        pytest.raises(
+            UsageError, match=rf"another local stack uses .* \(process {os.getpid()}\); stop it"
+        ),
         exclusive(tmp_path),
     ):
         pass
