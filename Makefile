@@ -19,8 +19,7 @@ PICTURES := overview-desktop-light streams-desktop-light stream-desktop-light \
   alarm-desktop-light validate-desktop-light sign-in-desktop-light query-desktop-dark \
   alarm-phone-dark
 # A compiled kernel contains code of other files: after a change of any file all are compiled again.
-SOURCES := $(sort $(shell find correlation -name "*.py"))
-export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba/$(shell cat $(SOURCES) | cksum | tr -d ' ')
+export NUMBA_CACHE_DIR := $(shell $(PYTHON) -m cli.kernels)
 # Processes start faster with compiled modules, which images often disable.
 unexport PYTHONDONTWRITEBYTECODE
 # Touched when the kernels of the job are compiled. Jobs that start together would each do it.

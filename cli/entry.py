@@ -11,6 +11,7 @@ import signal
 import sys
 
 from cli.exit_codes import INTERRUPTED
+from cli.kernels import choose_kernel_folder
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -30,6 +31,7 @@ def main(arguments: list[str] | None = None) -> None:
     interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if interruptible:
         signal.signal(signal.SIGINT, _end_at_once)
+    choose_kernel_folder(os.environ)
     # Imported while the handler above is set.
     from cli.main import main as run  # noqa: PLC0415
 
