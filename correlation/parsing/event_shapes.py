@@ -24,11 +24,39 @@ from correlation.reasons import Reason
 from correlation.resources.histogram import Bucket, Histogram, bucket_parts, read_mass
 from correlation.resources.paths import Path, find, type_name
 from correlation.resources.template import Template
-from correlation.resources.times import TimeReader, out_of_range
+from correlation.resources.times import Span, TimeReader, out_of_range
 
 HistogramEvent = tuple[int, int, bytes | None]
 HistogramReader = Callable[[Mapping[str, object], bytes | None], HistogramEvent]
 _SHOWN = 80
+
+
+def time_at(
+    value: Mapping[str, object], path: Path, text: bytes | None, read_time: TimeReader
+) -> Span:
+    """Return the time in a field of a record.
+
+    Parameters
+    ----------
+    value, path, text
+        As of `find_as_written`.
+    read_time : callable
+        Reader of the time.
+
+    Raises
+    ------
+    RejectedEventError
+        The field is missing, or is not a time; the detail names the field.
+    """
+    found = find_as_written(value, path, text)
+    return _read_in_field(".".join(path), found, read_time)
+
+
+def _read_in_field(field: str, found: object, read_time: TimeReader) -> Span:
+    try:
+        return read_time(found)
+    except RejectedEventError as error:
+        raise RejectedEventError(error.reason, f"field {field!r}: {error.detail}") from None
 
 
 def template_reader(
@@ -56,7 +84,7 @@ def template_reader(
     }
 
     def read(value: Mapping[str, object], text: bytes | None) -> HistogramEvent:
-        latest = read_time(find_as_written(value, detected_path, text))[1]
+        latest = time_at(value, detected_path, text, read_time)[1]
         name = find(value, template_path)
         try:
             length, shape = known[name]
@@ -99,7 +127,7 @@ def histogram_reader(path: Path, read_time: TimeReader) -> HistogramReader:
     def read(value: Mapping[str, object], text: bytes | None) -> HistogramEvent:
         found = find_as_written(value, path, text)
         try:
-            histogram = Histogram(_read_buckets(found, read_time))
+            histogram = Histogram(_read_buckets(found, ".".join(path), read_time))
         except InvalidFieldError as error:
             field = error.field.replace("buckets", "histogram", 1)
             detail = f"{field}: {error.problem}; {error.remedy}"
@@ -109,7 +137,10 @@ def histogram_reader(path: Path, read_time: TimeReader) -> HistogramReader:
     return read
 
 
-def _read_buckets(found: object, read_time: TimeReader) -> tuple[Bucket, ...]:
+def _read_buckets(found: object, field: str, read_time: TimeReader) -> tuple[Bucket, ...]:
+    def read_bound(bound: object) -> Span:
+        return _read_in_field(field, bound, read_time)
+
     if not isinstance(found, list):
         raise InvalidFieldError(
             "buckets", f"must be a list; got {type_name(found)}", "write [[lo, hi, p], …]"
@@ -122,7 +153,7 @@ def _read_buckets(found: object, read_time: TimeReader) -> tuple[Bucket, ...]:
     last = max((place for place, mass in enumerate(masses) if mass), default=-1)
     return tuple(
         Bucket(
-            _in_range(read_time(lo)[place > last]), _in_range(read_time(hi)[place >= last]), mass
+            _in_range(read_bound(lo)[place > last]), _in_range(read_bound(hi)[place >= last]), mass
         )
         for place, ((lo, hi, _), mass) in enumerate(zip(parts, masses, strict=True))
     )

@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from correlation.errors import InvalidFieldError, RejectedEventError
-from correlation.parsing.event_shapes import histogram_reader, template_reader
+from correlation.parsing.event_shapes import histogram_reader, template_reader, time_at
 from correlation.parsing.written_numbers import find_as_written
 from correlation.reasons import Reason
 from correlation.resources.durations import parse_duration_us, whole_us
@@ -77,8 +77,8 @@ def _lasting_reader(begin_path: Path, end_path: Path, reader: TimeReader) -> Tim
     """Return the reader of an event that lasts; equal times of several events stay equal."""
 
     def read(value: Mapping[str, object], text: bytes | None) -> Timestamp:
-        begin = reader(find_as_written(value, begin_path, text))[0]
-        return begin, reader(find_as_written(value, end_path, text))[0], None
+        begin = time_at(value, begin_path, text, reader)[0]
+        return begin, time_at(value, end_path, text, reader)[0], None
 
     return read
 
@@ -91,7 +91,7 @@ def _interval_reader(stream: Stream) -> TimestampReader | None:
         time_path, before, after = mapping.time_path, mapping.before_us, mapping.after_us
 
         def read_time(value: Mapping[str, object], text: bytes | None) -> Timestamp:
-            low, high = reader(find_as_written(value, time_path, text))
+            low, high = time_at(value, time_path, text, reader)
             return low - before, high + after, None
 
         return read_time
@@ -99,8 +99,8 @@ def _interval_reader(stream: Stream) -> TimestampReader | None:
         earliest_path, latest_path = mapping.earliest_path, mapping.latest_path
 
         def read_range(value: Mapping[str, object], text: bytes | None) -> Timestamp:
-            low = reader(find_as_written(value, earliest_path, text))[0]
-            return low, reader(find_as_written(value, latest_path, text))[1], None
+            low = time_at(value, earliest_path, text, reader)[0]
+            return low, time_at(value, latest_path, text, reader)[1], None
 
         return read_range
     return None
@@ -141,11 +141,11 @@ def _canonical_interval_reader(reader: TimeReader) -> TimestampReader:
         if type(earliest) is int and type(latest) is int:
             return earliest, latest, None  # the most frequent case
         if "earliest" in value or "latest" in value:
-            low = reader(find_as_written(value, ("earliest",), text))[0]
-            return low, reader(find_as_written(value, ("latest",), text))[1], None
+            low = time_at(value, ("earliest",), text, reader)[0]
+            return low, time_at(value, ("latest",), text, reader)[1], None
         if "time" not in value:
             raise _no_time(value)
-        low, high = reader(find_as_written(value, ("time",), text))
+        low, high = time_at(value, ("time",), text, reader)
         before = _read_duration(value, "before", text)
         return low - before, high + _read_duration(value, "after", text), None
 

@@ -196,7 +196,7 @@ def test_events_keep_their_sets_beside_rejected_records() -> None:
         [{"a", "b"}, set(), {"b", "c"}],
         [
             "1: bad_tokens: field 't' must be a list of tokens; got a string",
-            "3: wrong_type: 'None' is not a number of microseconds since 1970",
+            "3: wrong_type: field 'time': 'None' is not a number of microseconds since 1970",
             "5: bad_tokens: field 't' must have at most 30 combining marks in a row; got more",
         ],
         0,
