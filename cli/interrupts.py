@@ -14,7 +14,7 @@ def plain_interrupts() -> Iterator[None]:
     """Raise KeyboardInterrupt also where a call of an extension module disguised it.
 
     A signal handler that raises inside such a call leaves its exception behind the result, which
-    Python reports as a SystemError from it. Seen in ``create_topics`` of confluent-kafka 2.16.1.
+    Python reports as a SystemError from it. Seen in ``create_topics`` of confluent-kafka.
     """
     try:
         yield

@@ -1,14 +1,16 @@
 """Folder of the compiled kernels of a checkout; `python -m cli.kernels` prints it.
 
-A compiled kernel contains the code of functions in other files, but numba compares its own file
-only: after an update of a checkout it would run former code. This folder has the checksum of all
-source files in its name. Files of an installed package are replaced together, so numba's own folder
-serves it.
+A compiled kernel contains the code of functions in other files, but numba checks only the file of
+the kernel itself: after an update of a checkout, outdated kernels would run. The name of this
+folder is therefore a checksum of all source files. An installed package keeps numba's own folder,
+because all of its files are replaced together. Processes that are not started by `coincide` or
+`make` need `NUMBA_CACHE_DIR`.
 """
 
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,8 +38,8 @@ def kernel_folder(root: Path) -> Path:
 def choose_kernel_folder(environment: MutableMapping[str, str], root: Path | None = None) -> None:
     """Let numba store its kernels in the folder of this checkout, unless another one is chosen.
 
-    Called before numba is imported. Nothing is done for an installed package, or for kernels with
-    checked bounds, which numba does not keep apart from others.
+    Called before numba is imported. Nothing is done for an installed package, for kernels with
+    checked bounds, which numba stores under the same names, and if a source file cannot be read.
 
     Parameters
     ----------
@@ -47,9 +49,11 @@ def choose_kernel_folder(environment: MutableMapping[str, str], root: Path | Non
         Folder that contains this package; by default its present one.
     """
     root = Path(__file__).parents[1] if root is None else root
-    is_checkout = (root / "pyproject.toml").is_file()
-    if is_checkout and not environment.get(_FOLDER) and not environment.get(_BOUNDS_CHECKED):
-        environment[_FOLDER] = str(kernel_folder(root))
+    is_chosen = bool(environment.get(_FOLDER))
+    is_checked = environment.get(_BOUNDS_CHECKED, "0") not in {"", "0"}
+    if (root / "pyproject.toml").is_file() and not is_chosen and not is_checked:
+        with suppress(OSError):
+            environment[_FOLDER] = str(kernel_folder(root))
 
 
 if __name__ == "__main__":

@@ -305,8 +305,8 @@ class ConditionKind:
         `(condition, streams) -> sentences`: likely mistakes of an accepted document, with remedies.
     find_missing : callable
         `(condition, count) -> sentence`: why results of a condition are missing, from its counters
-        since the start of the job (`correlation.reporting.CounterOf`); None if they show no reason.
-        Default: None.
+        since it was registered (`correlation.reporting.CounterOf`); None if no reason is known,
+        which is the default.
     records : tuple of RecordType
         Types of its output records; kinds may share equal types. Empty: the documentation
         describes them as any JSON objects.

@@ -24,8 +24,8 @@ def as_bytes(value: str | bytes | None) -> bytes | None:
 def read_headers(messages: Iterable[Message]) -> list[Headers | None]:
     """Return the headers of each record; None without headers, or if a name is not UTF-8.
 
-    May be called once for a message: after a name that is not UTF-8, confluent-kafka 2.16.1 returns
-    a list with a null pointer, which ends the process when it is read.
+    May be called once for a message: after a name that is not UTF-8, confluent-kafka returns a list
+    with a null pointer, which ends the process when it is read.
     """
     found: list[Headers | None] = []
     reads = map(_read_headers, messages)

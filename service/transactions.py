@@ -105,9 +105,11 @@ class Transactions:
             if ends[0] != ends[1]:
                 self._open(seconds)
         except KafkaException as error:
-            raise BrokerError(
-                f"an open transaction on {self._topic} could not be ended: {_sentence(error)}"
-            ) from error
+            # Another process that has begun meanwhile has ended the open transaction.
+            if not _is_overtaken(error):
+                raise BrokerError(
+                    f"an open transaction on {self._topic} could not be ended: {_sentence(error)}"
+                ) from error
         self._is_settled = True
 
     def begin(self) -> None:

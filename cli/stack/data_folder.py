@@ -72,8 +72,8 @@ def exclusive(data: Path) -> Iterator[None]:
     try:
         data.mkdir(parents=True, exist_ok=True)
         _refuse_foreign(data)
-        # Not truncated: it has the process of the stack that holds the lock.
-        lock = (data / _LOCK).open("a+", encoding="ascii")
+        # Not truncated: it contains the process id of the stack that holds the lock.
+        lock = (data / _LOCK).open("a+", encoding="ascii", errors="replace")
     except FileExistsError:
         raise UsageError(f"{data} is not a folder; {_REMEDY}") from None
     except OSError as error:
@@ -86,7 +86,7 @@ def exclusive(data: Path) -> Iterator[None]:
         except BlockingIOError:
             lock.seek(0)
             process = lock.read()
-            by = f" (process {process})" if process else ""
+            by = f" (process {process})" if process.isdecimal() else ""
             raise UsageError(
                 f"another local stack uses {data}{by}; stop it, or use another folder with --data"
             ) from None

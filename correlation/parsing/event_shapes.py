@@ -49,14 +49,15 @@ def time_at(
         The field is missing, or is not a time; the detail names the field.
     """
     found = find_as_written(value, path, text)
-    return _read_in_field(".".join(path), found, read_time)
-
-
-def _read_in_field(field: str, found: object, read_time: TimeReader) -> Span:
     try:
         return read_time(found)
     except RejectedEventError as error:
-        raise RejectedEventError(error.reason, f"field {field!r}: {error.detail}") from None
+        raise _in_field(path, error) from None
+
+
+def _in_field(path: Path, error: RejectedEventError) -> RejectedEventError:
+    """Return an error that names the field."""
+    return RejectedEventError(error.reason, f"field {'.'.join(path)!r}: {error.detail}")
 
 
 def template_reader(
@@ -127,7 +128,7 @@ def histogram_reader(path: Path, read_time: TimeReader) -> HistogramReader:
     def read(value: Mapping[str, object], text: bytes | None) -> HistogramEvent:
         found = find_as_written(value, path, text)
         try:
-            histogram = Histogram(_read_buckets(found, ".".join(path), read_time))
+            histogram = Histogram(_read_buckets(found, path, read_time))
         except InvalidFieldError as error:
             field = error.field.replace("buckets", "histogram", 1)
             detail = f"{field}: {error.problem}; {error.remedy}"
@@ -137,9 +138,12 @@ def histogram_reader(path: Path, read_time: TimeReader) -> HistogramReader:
     return read
 
 
-def _read_buckets(found: object, field: str, read_time: TimeReader) -> tuple[Bucket, ...]:
-    def read_bound(bound: object) -> Span:
-        return _read_in_field(field, bound, read_time)
+def _read_buckets(found: object, path: Path, read_time: TimeReader) -> tuple[Bucket, ...]:
+    def read_bound(bound: object, *, is_rounded_up: bool) -> int:
+        try:
+            return _in_range(read_time(bound)[is_rounded_up])
+        except RejectedEventError as error:
+            raise _in_field(path, error) from None
 
     if not isinstance(found, list):
         raise InvalidFieldError(
@@ -153,7 +157,9 @@ def _read_buckets(found: object, field: str, read_time: TimeReader) -> tuple[Buc
     last = max((place for place, mass in enumerate(masses) if mass), default=-1)
     return tuple(
         Bucket(
-            _in_range(read_bound(lo)[place > last]), _in_range(read_bound(hi)[place >= last]), mass
+            read_bound(lo, is_rounded_up=place > last),
+            read_bound(hi, is_rounded_up=place >= last),
+            mass,
         )
         for place, ((lo, hi, _), mass) in enumerate(zip(parts, masses, strict=True))
     )

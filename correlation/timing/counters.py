@@ -54,8 +54,9 @@ def find_missing(condition: TimingCondition, count: CounterOf) -> str | None:
     limited = count("limited_blocks_total")
     if condition.max_pairs is None or limited == 0:
         return None
-    blocks = "1 block" if limited == 1 else f"{limited} blocks"
+    blocks = "1 block has" if limited == 1 else f"{limited} blocks have"
     return (
-        f"since the start of the job {blocks} had more pairs than max_pairs; the pairs above the "
-        "limit are not reported; narrow the condition or raise max_pairs"
+        f"{blocks} had more pairs than max_pairs since the condition was registered; the pairs "
+        "above the limit are not reported; coincide_limited_blocks_total shows whether there are "
+        "new ones"
     )

@@ -95,7 +95,8 @@ class Proxy:
         ends = {writer, back}
         self._writers |= ends
         try:
-            tasks = [asyncio.ensure_future(it) for it in self._both(reader, back, there, writer)]
+            passing = self._directions(reader, back, there, writer)
+            tasks = [asyncio.ensure_future(it) for it in passing]
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in tasks:
                 task.cancel()
@@ -105,14 +106,14 @@ class Proxy:
             for end in ends:
                 end.transport.abort()
 
-    def _both(
+    def _directions(
         self,
         reader: asyncio.StreamReader,
         back: asyncio.StreamWriter,
         there: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> list[Coroutine[None, None, None]]:
-        """Return what passes on the data of a connection: from `reader` to `back`, and back."""
+        """Return the coroutines that pass data on, one for each direction."""
         return [self._pass_on(reader, back), self._pass_on(there, writer)]
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

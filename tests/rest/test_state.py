@@ -213,7 +213,7 @@ def test_status_says_that_blocks_had_more_pairs_than_the_limit(kafka_bootstrap: 
         counters = [["limited_blocks_total", {"condition": name}, 3] for name in documents]
         say(service, b"slot/0", slot=0, slots=1, at=AT_US, counters=counters)
         wait_until(lambda: detail("limited") is not None)
-        assert "3 blocks had more pairs than max_pairs" in str(detail("limited"))
+        assert "3 blocks have had more pairs than max_pairs" in str(detail("limited"))
         assert detail("unlimited") is None
 
 

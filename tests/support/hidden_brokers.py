@@ -1,7 +1,8 @@
 """A proxy that can hide the broker from its clients.
 
-The only broker of a cluster that was paused for longer than its session reports the topics without
-leaders, and no brokers, until the controller has accepted it again.
+The only broker of a cluster that was paused for longer than its session reports no brokers until
+the controller has accepted it again. The proxy removes brokers and controller from the responses;
+the leaders of partitions remain.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class HidingProxy(Proxy):
     hides = False
     hidden = 0
 
-    def _both(
+    def _directions(
         self,
         reader: asyncio.StreamReader,
         back: asyncio.StreamWriter,

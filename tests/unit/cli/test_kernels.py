@@ -46,6 +46,20 @@ def test_the_folder_of_the_user_is_kept(checkout: Path, chosen: dict[str, str]) 
     assert environment == chosen
 
 
+def test_unchecked_bounds_are_the_usual_ones(checkout: Path) -> None:
+    environment = {"NUMBA_BOUNDSCHECK": "0"}
+    choose_kernel_folder(environment, checkout)
+    assert environment["NUMBA_CACHE_DIR"] == str(kernel_folder(checkout))
+
+
+def test_a_source_file_that_cannot_be_read_does_not_end_the_command(checkout: Path) -> None:
+    # An editor's lock, a link to a file that does not exist.
+    (checkout / "correlation" / ".#kernels.py").symlink_to("nobody@nowhere")
+    environment: dict[str, str] = {}
+    choose_kernel_folder(environment, checkout)
+    assert environment == {}
+
+
 def test_an_installed_package_has_the_folder_of_numba(checkout: Path) -> None:
     (checkout / "pyproject.toml").unlink()
     environment: dict[str, str] = {}

@@ -196,6 +196,36 @@ def test_a_time_of_a_wrong_unit_or_type_is_rejected_with_a_remedy(time: str, det
     assert ("quotes" in rejected.value.detail) == (time == '"1795495477"')
 
 
+@pytest.mark.parametrize(
+    ("stream", "text", "field"),
+    [
+        (_stream(), '{"earliest": 1, "latest": "soon"}', "latest"),
+        (_stream(), '{"time": null}', "time"),
+        (
+            _stream(EventMapping("time", time_path=("heard", "at"), format="epoch_s")),
+            '{"heard": {"at": "soon"}}',
+            "heard.at",
+        ),
+        (
+            _stream(
+                EventMapping("lasting", begin_path=("from",), end_path=("to",)),
+                max_uncertainty_us=0,
+            ),
+            '{"from": "2013-01-01T00:00:00Z", "to": []}',
+            "to",
+        ),
+        (_stream(histograms=True), '{"histogram": [["soon", 1, "1"]]}', "histogram"),
+        (_stream(histograms=True), f'{{"histogram": [[0, {10**40}, "1"]]}}', "histogram"),
+    ],
+)
+def test_a_value_that_is_no_time_is_rejected_with_its_field(
+    stream: Stream, text: str, field: str
+) -> None:
+    with pytest.raises(RejectedEventError) as rejected:
+        compile_mapping(stream)(orjson.loads(text), text.encode(), b"k", 10)
+    assert rejected.value.detail.startswith(f"field '{field}': ")
+
+
 def test_a_record_without_any_key_is_rejected() -> None:
     with pytest.raises(RejectedEventError) as rejected:
         compile_mapping(_stream())({"time": 0}, None, None, 0)
