@@ -35,6 +35,13 @@ _UNKNOWN = frozenset(
     }
 )
 _TIMED_OUT = KafkaError._TIMED_OUT  # noqa: SLF001 - as above
+# Error codes of requests that were not answered, or not sent, in time.
+TIMEOUTS = frozenset(
+    {
+        _TIMED_OUT,
+        KafkaError._TIMED_OUT_QUEUE,  # noqa: SLF001 - as above
+    }
+)
 # Error codes after the leader of a partition changed, or a starved broker rejoined.
 _LEADER_CHANGED = frozenset(
     {
@@ -266,7 +273,7 @@ def _with_leaders(
 
 def is_timeout(error: KafkaException) -> bool:
     """Return whether an error is a timeout."""
-    return bool(error.args[0].code() == _TIMED_OUT)
+    return error.args[0].code() in TIMEOUTS
 
 
 def timed_out(place: Place, reason: str) -> KafkaException:

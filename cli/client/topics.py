@@ -11,6 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 from cli.errors import BrokerError, UsageError
 from cli.settings import options_to
 from kafka_client.connection import explain_silence
+from kafka_client.partition_offsets import TIMEOUTS
 from kafka_client.rights import is_missing_right, with_right
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ _SILENCE = frozenset(
         KafkaError._TRANSPORT,  # noqa: SLF001 - librdkafka's own codes carry the underscore
         KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001 - as above
         KafkaError._RESOLVE,  # noqa: SLF001 - as above
-        KafkaError._TIMED_OUT,  # noqa: SLF001 - as above
+        *TIMEOUTS,
     }
 )
 

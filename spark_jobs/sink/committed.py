@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from kafka_client.partition_offsets import TIMEOUTS
+
 if TYPE_CHECKING:
     from spark_jobs.settings import Properties
 
@@ -17,7 +19,6 @@ _client_log.disabled = True
 _TIMEOUT_SECONDS = 60.0
 _FIRST_TIMEOUT_SECONDS = 2.0
 _PAUSE_SECONDS = 0.1
-_TIMED_OUT = KafkaError._TIMED_OUT  # noqa: SLF001 - the client's public name
 _MOVING = frozenset(
     {
         KafkaError.NOT_COORDINATOR,
@@ -97,7 +98,7 @@ class CommittedOffset:
                     # A negative offset means that no offset was committed.
                     return committed if committed.offset >= 0 else None
             # A slow coordinator gets more time at each attempt.
-            if error.code() == _TIMED_OUT and time.monotonic() < deadline:
+            if error.code() in TIMEOUTS and time.monotonic() < deadline:
                 timeout *= 2
                 continue
             # A coordinator that starts or moves answers later.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 
+from kafka_client.partition_offsets import is_timeout
 from kafka_client.rights import is_missing_right, with_right
 from spark_jobs.errors import ProducerFencedError, SparkJobError
 
@@ -23,7 +24,6 @@ _client_log.disabled = True
 TIMEOUT_SECONDS = 60.0
 # Time after its timeout within which a call of the client returns.
 _RETURN_SECONDS = 1.0
-_TIMED_OUT = KafkaError._TIMED_OUT  # noqa: SLF001 - the client's public name
 # The client's broker id of a bootstrap address.
 _BOOTSTRAP = -1
 FENCED = frozenset(
@@ -123,7 +123,7 @@ def send_offsets(
     sending = threading.Thread(target=send, name="send-offsets", daemon=True)
     sending.start()
     sending.join(seconds + _RETURN_SECONDS)
-    if sending.is_alive() or any(it.args[0].code() == _TIMED_OUT for it in errors):
+    if sending.is_alive() or any(map(is_timeout, errors)):
         raise SilentCoordinatorError(
             f"the transaction failed: its offsets were not committed in {seconds:g} s"
         )
