@@ -14,6 +14,7 @@ from cli.client.topics import connected, partitions_of
 from cli.errors import BrokerError, UsageError
 from correlation.engine.heartbeats import CLOSED, Heartbeat, heartbeat_to_record
 from kafka_client.consumers import open_consumer
+from kafka_client.delivery import flush, serve
 from kafka_client.rights import with_right
 from kafka_client.topic_offsets import KafkaOffsets
 
@@ -74,17 +75,15 @@ class EventSender:
 
     def wait(self, seconds: float) -> None:
         """Wait, and process delivery reports meanwhile."""
-        deadline = time.monotonic() + seconds
-        while (left := deadline - time.monotonic()) > 0:
-            self._producer.poll(left)
+        serve(self._producer, seconds)
 
     def finish(self) -> Delivery:
         """Wait until all records are delivered or failed; return the counts."""
-        waiting = self._producer.flush(_FLUSH_SECONDS)
+        waiting = flush(self._producer, _FLUSH_SECONDS)
         self._alone = True
         for record in self._again:
             self._hand_over(*record)
-            waiting += self._producer.flush(_FLUSH_SECONDS)
+            waiting += flush(self._producer, _FLUSH_SECONDS)
         if waiting:
             self._failed += waiting
             self._first_error = self._first_error or "the broker did not answer"
