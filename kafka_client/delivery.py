@@ -35,18 +35,3 @@ def flush(producer: Producer, seconds: float) -> int:
         waiting = int(producer.flush(min(left, _CALL_SECONDS)))
         if not waiting or not left:
             return waiting
-
-
-def serve(producer: Producer, seconds: float) -> None:
-    """Wait for a time, and process reports of deliveries meanwhile.
-
-    Parameters
-    ----------
-    producer : Producer
-        Producer of the records.
-    seconds : float
-        Time to wait.
-    """
-    deadline = time.monotonic() + seconds
-    while (left := deadline - time.monotonic()) > 0:
-        producer.poll(min(left, _CALL_SECONDS))

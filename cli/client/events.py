@@ -14,7 +14,7 @@ from cli.client.topics import connected, partitions_of
 from cli.errors import BrokerError, UsageError
 from correlation.engine.heartbeats import CLOSED, Heartbeat, heartbeat_to_record
 from kafka_client.consumers import open_consumer
-from kafka_client.delivery import flush, serve
+from kafka_client.delivery import flush
 from kafka_client.rights import with_right
 from kafka_client.topic_offsets import KafkaOffsets
 
@@ -75,7 +75,10 @@ class EventSender:
 
     def wait(self, seconds: float) -> None:
         """Wait, and process delivery reports meanwhile."""
-        serve(self._producer, seconds)
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            # A longer call would not end with Ctrl-C.
+            self._producer.poll(min(left, _POLL_SECONDS))
 
     def finish(self) -> Delivery:
         """Wait until all records are delivered or failed; return the counts."""

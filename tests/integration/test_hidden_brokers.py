@@ -81,15 +81,15 @@ def hide(proxy: HidingProxy, requests: list[Callable[[], object]]) -> None:
     """Hide the broker while clients ask for metadata."""
     proxy.hides = True
     for request in requests:
-        before = proxy.hidden
-
-        def is_hidden(request: Callable[[], object] = request, before: int = before) -> bool:
-            with suppress(KafkaException, TimeoutError):
-                request()
-            return proxy.hidden > before
-
-        wait_until(is_hidden)
+        wait_until(partial(is_hidden_from, request, proxy, proxy.hidden))
     proxy.hides = False
+
+
+def is_hidden_from(request: Callable[[], object], proxy: HidingProxy, before: int) -> bool:
+    """Ask for metadata; return whether the broker was hidden since a number of responses."""
+    with suppress(KafkaException, TimeoutError):
+        request()
+    return proxy.hidden > before
 
 
 def send(producer: Producer) -> None:

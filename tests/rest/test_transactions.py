@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
-from service.errors import OvertakenError
+from service.access.callers import ANYBODY
+from service.errors import BusyError, OvertakenError
+from service.plane import ControlPlane
 from service.transactions import NewRecord, Others, Transactions
 from tests.rest.running import fresh_settings
 from tests.support.kafka import create_topics, read_committed
@@ -15,6 +19,7 @@ from tests.support.patience import PATIENCE_SECONDS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from service.configuration_writes import ConfigurationWrites
     from service.settings import Settings
 
 pytestmark = pytest.mark.kafka
@@ -76,6 +81,45 @@ def test_overtaken_process_may_begin_again(settings: Settings) -> None:
     with pytest.raises(OvertakenError):
         second.write([NewRecord(b"key", b"2")], PATIENCE_SECONDS)
     assert [it.value for it in read_committed(settings.bootstrap, settings.topics.config)] == [b"1"]
+
+
+@pytest.fixture
+def instances(kafka_bootstrap: str) -> Iterator[tuple[ConfigurationWrites, ConfigurationWrites]]:
+    """Return the writes of two instances of the service."""
+    settings = fresh_settings(kafka_bootstrap)
+    with ExitStack() as stack:
+        planes = [ControlPlane(settings, lambda: 0) for _ in range(2)]
+        for plane in planes:
+            stack.callback(plane.stop)
+            plane.start()
+        first, second = (plane.configuration for plane in planes)
+        yield first, second
+
+
+@pytest.mark.parametrize(("times", "is_written"), [(0, True), (2, True), (100, False)])
+def test_overtaken_write_is_repeated_up_to_ten_times(
+    instances: tuple[ConfigurationWrites, ConfigurationWrites], times: int, *, is_written: bool
+) -> None:
+    first, second = instances
+    attempts = 0
+
+    def write(instance: ConfigurationWrites) -> int:
+        return instance.write([NewRecord(b"template/none", None)], [], ANYBODY, 0)
+
+    def attempt() -> int:
+        nonlocal attempts
+        attempts += 1
+        if attempts <= times:
+            second.alone(partial(write, second))
+        return write(first)
+
+    if is_written:
+        assert first.alone(attempt) >= 0
+        assert attempts == times + 1
+    else:
+        with pytest.raises(BusyError, match="other instances of the service write all the time"):
+            first.alone(attempt)
+        assert attempts == 10
 
 
 def _only_the_second_writes(settings: Settings, second: Transactions) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from tests.crash.proxy import Proxy
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import AsyncIterator, Coroutine
 
 _METADATA = 3
 # First version of the request whose response has compact arrays.
@@ -51,26 +51,23 @@ class HidingProxy(Proxy):
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, asked: dict[int, int]
     ) -> None:
         """Pass requests on; note the correlation id and the version of those for metadata."""
-        with suppress(OSError, asyncio.IncompleteReadError):
-            while True:
-                request = await _message(reader)
-                key, version, correlation_id = struct.unpack_from(">hhi", request)
-                if key == _METADATA:
-                    asked[correlation_id] = version
-                await _send(writer, request)
+        async for request in _messages(reader):
+            key, version, correlation_id = struct.unpack_from(">hhi", request)
+            if key == _METADATA:
+                asked[correlation_id] = version
+            await _send(writer, request)
 
     async def _hide(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, asked: dict[int, int]
     ) -> None:
         """Pass responses on."""
-        with suppress(OSError, asyncio.IncompleteReadError):
-            while True:
-                response = await _message(reader)
-                version = asked.pop(struct.unpack_from(">i", response)[0], None)
-                if self.hides and version is not None:
-                    assert version >= _COMPACT
-                    response = without_brokers(response)
-                    self.hidden += 1
+        async for response in _messages(reader):
+            version = asked.pop(struct.unpack_from(">i", response)[0], None)
+            if self.hides and version is not None:
+                assert version >= _COMPACT
+                await _send(writer, without_brokers(response))
+                self.hidden += 1
+            else:
                 await _send(writer, response)
 
 
@@ -87,9 +84,8 @@ def without_brokers(response: bytes) -> bytes:
         _, place = _number(response, place)
     controller = _after_string(response, place)
     no_controller = struct.pack(">i", _NO_CONTROLLER)
-    return (response[:brokers] + b"\x01" + response[place:controller] + no_controller) + response[
-        controller + 4 :
-    ]
+    parts = (response[:brokers], b"\x01", response[place:controller], no_controller)
+    return b"".join(parts) + response[controller + 4 :]
 
 
 def _number(data: bytes, place: int) -> tuple[int, int]:
@@ -109,11 +105,15 @@ def _after_string(data: bytes, place: int) -> int:
     return place + max(0, length - 1)
 
 
-async def _message(reader: asyncio.StreamReader) -> bytes:
-    size = struct.unpack(">i", await reader.readexactly(4))[0]
-    return await reader.readexactly(size)
+async def _messages(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    """Yield the requests or responses of a connection until it ends."""
+    with suppress(OSError, asyncio.IncompleteReadError):
+        while True:
+            size = struct.unpack(">i", await reader.readexactly(4))[0]
+            yield await reader.readexactly(size)
 
 
 async def _send(writer: asyncio.StreamWriter, message: bytes) -> None:
-    writer.write(struct.pack(">i", len(message)) + message)
-    await writer.drain()
+    with suppress(OSError):
+        writer.write(struct.pack(">i", len(message)) + message)
+        await writer.drain()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from kafka_client.delivery import flush, serve
+from kafka_client.delivery import flush
 
 
 class Producer:
@@ -20,8 +20,6 @@ class Producer:
         time.sleep(seconds)
         return 3 if len(self.asked) < self._calls else 0
 
-    poll = flush
-
 
 def test_flush_ends_when_all_records_are_delivered() -> None:
     producer: Any = Producer(3)
@@ -34,12 +32,3 @@ def test_flush_returns_the_number_of_records_that_are_left() -> None:
     producer: Any = Producer(float("inf"))
     assert flush(producer, 0.3) == 3
     assert flush(producer, 0) == 3
-
-
-def test_serving_lasts_for_its_time() -> None:
-    producer: Any = Producer(float("inf"))
-    begin = time.monotonic()
-    serve(producer, 0.25)
-    assert time.monotonic() - begin >= 0.25
-    assert max(producer.asked) <= 0.1
-    serve(producer, -1)
