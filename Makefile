@@ -9,10 +9,12 @@ INSTALLED := $(VENV)/.installed
 # Tests without Kafka and Spark run on all cores, in up to eight workers of 0.5 GB. Workers share
 # their compiled kernels (tests/support/kernel_cache.py).
 STACKED := kafka or spark
-PARALLEL := $(BIN)/pytest -q -n auto --maxprocesses=8
+# A crash of a worker is a failed test. A new worker would run the same test again, for ever.
+CRASHES := --max-worker-restart=0
+PARALLEL := $(BIN)/pytest -q -n auto --maxprocesses=8 $(CRASHES)
 # Tests with Kafka or Spark run in three processes, each with its own broker: they often wait. The
 # tests of a file run in one process, because they share a job. tests/conftest.py orders the files.
-THREE := $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
+THREE := $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder $(CRASHES)
 # Pictures of the console in the documentation, as tests/integration/test_console.py names them.
 PICTURES := overview-desktop-light streams-desktop-light stream-desktop-light \
   conditions-desktop-light condition-desktop-light list-desktop-light alarms-desktop-light \

@@ -1,6 +1,6 @@
 """Clients recover after a broker has reported that no broker is alive.
 
-librdkafka 2.10 to 2.16 may then lose all brokers for ever, also those of `bootstrap.servers`
+librdkafka 2.11 to 2.16 may then lose all brokers for ever, also those of `bootstrap.servers`
 (https://github.com/confluentinc/librdkafka/issues/5301).
 """
 
