@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from cli.settings import Settings
 
 _POLL_SECONDS = 0.2
+# The first result may take longer than this without a report.
+_SILENCE_SECONDS = 10
 
 # Headers of a dead letter or late event, without their common prefix, and its value.
 SetAside = dict[str, str | None]
@@ -108,6 +111,31 @@ def follow_alarms(
             report(f"{_place(message)}: {error}")
         except ValueError:
             report(f"{_place(message)}: is not an alarm; it is skipped")
+
+
+def hint_at_silence(
+    results: Iterator[Found | None],
+    report: Callable[[str], object],
+    now: Callable[[], float] = time.monotonic,
+) -> Iterator[Found | None]:
+    """Pass results on, and report once if the first one takes long.
+
+    Parameters
+    ----------
+    results
+        Results, and None while none arrives.
+    report
+        Called with the hint.
+    now
+        Clock, in seconds.
+    """
+    begin, is_silent = now(), True
+    for found in results:
+        is_silent = is_silent and found is None
+        if is_silent and now() - begin > _SILENCE_SECONDS:
+            report("no result yet; 'coincide health job' says whether the job runs")
+            is_silent = False
+        yield found
 
 
 def follow_set_aside(

@@ -2,6 +2,7 @@
 
 # Imports inside the command: Kafka's client takes a second to import; --help does not need it.
 # ruff: noqa: PLC0415
+import sys
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Annotated, Any
@@ -84,16 +85,18 @@ def _follow(
     aside: bool,
 ) -> Iterable[tuple[Mapping[str, Any], str]]:
     """Return JSON object and line of each record."""
-    from cli.client.alarms import follow_alarms, follow_set_aside
+    from cli.client.alarms import follow_alarms, follow_set_aside, hint_at_silence
     from cli.client.lines import describe_result, describe_set_aside
 
     if aside:
         letters = follow_set_aside(settings, from_beginning=from_beginning, report=_report)
         return ((it, describe_set_aside(it)) for it in letters if it is not None)
     results = follow_alarms(settings, topic, from_beginning=from_beginning, report=_report)
+    # Scripts may treat output on stderr as an error.
+    shown = hint_at_silence(results, _report) if sys.stderr.isatty() else results
     return (
         (it.result, describe_result(*it))
-        for it in results
+        for it in shown
         if it is not None and (not conditions or it.result["condition"] in conditions)
     )
 

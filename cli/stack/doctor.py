@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from cli.settings import Settings
 
-_MINIMUM_PYTHON = (3, 11)
+_PACKAGE = "coincide"
 _ASK_SECONDS = 3
 _BROKER_PORT = 9092
 # "name<3,>=2.16", followed by "; extra == ..." for the requirement of an extra.
@@ -90,12 +90,11 @@ def show(checks: list[Check], console: Console) -> None:
 
 
 def _python() -> Check:
-    return Check(
-        "Python",
-        sys.version_info >= _MINIMUM_PYTHON,
-        essential=True,
-        found=f"{platform.python_version()} ({sys.executable})",
-    )
+    version = platform.python_version()
+    bounds = metadata.metadata(_PACKAGE)["Requires-Python"]
+    fits = _fits(version, bounds)
+    required = "" if fits else f", but {bounds} is required"
+    return Check("Python", fits, essential=True, found=f"{version}{required} ({sys.executable})")
 
 
 def _java() -> Check:
@@ -108,7 +107,7 @@ def _java() -> Check:
 
 def _packages() -> Iterator[Check]:
     """Compare the installed packages with the requirements of this version."""
-    for line in metadata.requires("coincide") or ():
+    for line in metadata.requires(_PACKAGE) or ():
         requirement = _REQUIREMENT.match(line)
         if requirement is None or requirement.group(3):
             continue

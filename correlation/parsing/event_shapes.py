@@ -139,11 +139,11 @@ def histogram_reader(path: Path, read_time: TimeReader) -> HistogramReader:
 
 
 def _read_buckets(found: object, path: Path, read_time: TimeReader) -> tuple[Bucket, ...]:
-    def read_bound(bound: object, *, is_rounded_up: bool) -> int:
+    def read_bound(bound: object, place: int, name: str, *, is_rounded_up: bool) -> int:
         try:
             return _in_range(read_time(bound)[is_rounded_up])
         except RejectedEventError as error:
-            raise _in_field(path, error) from None
+            raise _in_field((*path[:-1], f"{path[-1]}[{place}]", name), error) from None
 
     if not isinstance(found, list):
         raise InvalidFieldError(
@@ -157,8 +157,8 @@ def _read_buckets(found: object, path: Path, read_time: TimeReader) -> tuple[Buc
     last = max((place for place, mass in enumerate(masses) if mass), default=-1)
     return tuple(
         Bucket(
-            read_bound(lo, is_rounded_up=place > last),
-            read_bound(hi, is_rounded_up=place >= last),
+            read_bound(lo, place, "lo", is_rounded_up=place > last),
+            read_bound(hi, place, "hi", is_rounded_up=place >= last),
             mass,
         )
         for place, ((lo, hi, _), mass) in enumerate(zip(parts, masses, strict=True))

@@ -221,7 +221,7 @@ def _read_max_pairs(values: Mapping[str, Any]) -> int | None:
     errors.refuse(
         "max_pairs",
         f"is {found}",
-        f"use 1 to {PAIRS_LIMIT}",
+        f"use 1 to {PAIRS_LIMIT}, or omit it for no limit",
         when=not 1 <= found <= PAIRS_LIMIT,
     )
     for field in ("emit", "output"):

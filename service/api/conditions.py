@@ -80,7 +80,7 @@ class ConditionStatus(BaseModel):
     hit_ratio: float | None = Field(
         description="Share of the events in probe regions decided by the look-up tables."
     )
-    alarms: int = Field(description="Number of alarms since the start of the job.")
+    alarms: int = Field(description="Number of alarms since the condition was registered.")
     last_alarm_at: int | None = Field(description="Time of the last alarm, in µs.")
     job_up: bool = Field(description="Whether the job runs and has reported recently.")
 

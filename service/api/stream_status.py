@@ -79,14 +79,15 @@ class StreamReport(StreamStatus):
         description="Declaration of the stream; durations in µs, templates with their versions."
     )
     rejected: dict[str, int] = Field(
-        description="Number of rejected records since the start of the job, by reason."
+        description="Number of rejected records since the stream was first registered, by reason."
     )
     filtered: int = Field(
-        description="Number of records that do not match `where`, since the start of the job."
+        description="Number of records that do not match `where`, since the stream was first "
+        "registered."
     )
     refused_heartbeats: int = Field(
-        description="Number of rejected heartbeats of the live stream since the start of the job: "
-        "ahead of Kafka's clock by more than max_skew."
+        description="Number of rejected heartbeats of the live stream since it was first "
+        "registered: ahead of Kafka's clock by more than max_skew."
     )
     topic_problems: list[WrongTopic] | None = Field(
         description="Topic settings that do not suit the stream; null: Kafka does not report them."

@@ -23,7 +23,6 @@ from cli.errors import CliError
 from cli.stack.broker import HOST, EmbeddedBroker, free_port
 from correlation.resources.records import Resource, stream_to_document
 from tests.crash.moments import Observer
-from tests.crash.proxy import Proxy
 from tests.support.command import (
     command_line,
     is_commit_worker,
@@ -34,6 +33,7 @@ from tests.support.command import (
 from tests.support.job import MANY_BATCHES, JobUnderTest
 from tests.support.kafka import create_topics
 from tests.support.patience import PATIENCE_SECONDS
+from tests.support.proxy import Proxy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -12,7 +12,7 @@ import struct
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from tests.crash.proxy import Proxy
+from tests.support.proxy import Proxy
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine

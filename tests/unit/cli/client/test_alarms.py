@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from cli.client.alarms import ResultReaders
+from cli.client.alarms import Found, ResultReaders, hint_at_silence
 from cli.client.lines import describe_result, describe_set_aside
 from correlation.errors import CorrelationError
 from correlation.printable import printable
@@ -156,3 +156,21 @@ def test_describe_lets_no_record_command_the_terminal() -> None:
     assert f"acoustic:{_ESCAPED} @{_ESCAPED} [" in line
     letter = {"reason": "r", "detail": _NASTY, "topic": "t", "value": _NASTY}
     assert describe_set_aside(letter) == f"r  t  {_ESCAPED}  {_ESCAPED}"
+
+
+@pytest.mark.parametrize(
+    ("results", "hints"),
+    [
+        ([None] * 5, 0),
+        ([None] * 20, 1),
+        ([Found({}, "first"), *[None] * 20], 0),
+    ],
+)
+def test_a_long_wait_for_the_first_result_is_reported_once(
+    results: list[Found | None], hints: int
+) -> None:
+    seconds = iter(range(100))
+    reported: list[str] = []
+    found = hint_at_silence(iter(results), reported.append, lambda: next(seconds))
+    assert list(found) == results
+    assert len(reported) == hints

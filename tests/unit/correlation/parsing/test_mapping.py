@@ -214,8 +214,12 @@ def test_a_time_of_a_wrong_unit_or_type_is_rejected_with_a_remedy(time: str, det
             '{"from": "2013-01-01T00:00:00Z", "to": []}',
             "to",
         ),
-        (_stream(histograms=True), '{"histogram": [["soon", 1, "1"]]}', "histogram"),
-        (_stream(histograms=True), f'{{"histogram": [[0, {10**40}, "1"]]}}', "histogram"),
+        (_stream(histograms=True), '{"histogram": [["soon", 1, "1"]]}', "histogram[0].lo"),
+        (
+            _stream(histograms=True),
+            f'{{"histogram": [[0, 1, "1"], [1, {10**40}, "0"]]}}',
+            "histogram[1].hi",
+        ),
     ],
 )
 def test_a_value_that_is_no_time_is_rejected_with_its_field(

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cli.stack.broker import HOST
-from tests.crash.proxy import Proxy
 from tests.support.patience import PATIENCE_SECONDS, wait_until
+from tests.support.proxy import Proxy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

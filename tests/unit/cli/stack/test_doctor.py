@@ -1,0 +1,26 @@
+"""Checks of the environment."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cli.settings import read_settings
+from cli.stack.doctor import examine
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    ("version", "fits"), [("3.10.9", False), ("3.11.0", True), ("3.13.7", True), ("3.14.0", False)]
+)
+def test_python_must_be_a_version_of_the_package(
+    version: str, *, fits: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("platform.python_version", lambda: version)
+    monkeypatch.setenv("COINCIDE_JARS", str(tmp_path))
+    settings = read_settings(url="http://127.0.0.1:1", bootstrap="127.0.0.1:1")
+    python = next(it for it in examine(settings) if it.name == "Python")
+    assert (python.ok, "is required" in python.found) == (fits, not fits)
