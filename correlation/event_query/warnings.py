@@ -3,7 +3,8 @@
 A query whose relations contradict each other has no result. Neither has a query in which a positive
 event s stops itself: a negated alias r of the same stream has only patterns that s has too, and s
 in the place of r satisfies the relations of r whenever it is part of a result, i.e. G+ and not
-G_r[s/r] contradict each other (`relevance.split`).
+G_r[s/r] contradict each other (`relevance.split`). This holds for uncertain instants, too: s in the
+place of r has the same time, whichever it is.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from correlation.errors import InvalidFieldError
-from correlation.event_query.checking import is_uncertain, relevance_of, times_of
+from correlation.event_query.checking import relevance_of, times_of
 from correlation.event_query.condition import EventQueryCondition
 from correlation.event_query.query import (
     And,
@@ -56,11 +57,13 @@ def _stopped_by_themselves(
     condition: EventQueryCondition, streams: Mapping[str, Stream]
 ) -> Iterator[str]:
     query, stream_of = condition.query, condition.stream_of
-    times = times_of(condition, streams)
+    times = {
+        name: replace(it, uncertainty_us=0) for name, it in times_of(condition, streams).items()
+    }
     for negated in query.negated:
         for positive in query.positive:
             name = stream_of[positive.alias]
-            if name != stream_of[negated.alias] or is_uncertain(streams[name]):
+            if name != stream_of[negated.alias]:
                 continue
             if set(negated.attributes) <= set(positive.attributes) and _always_stops(
                 query, times, negated, positive

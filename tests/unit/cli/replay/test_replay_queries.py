@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from tests.unit.cli.replay.test_replay import Command, event, replay
 
 __all__ = ["replay"]
@@ -165,3 +167,16 @@ def test_a_query_without_any_result_has_a_warning(replay: Command) -> None:
     done = replay(*files(replay), "--alarms", "alarms.jsonl")
     assert done.code == 0
     assert "warning: quiet: event r also is an event n, and stops itself" in done.err
+
+
+@pytest.mark.parametrize(("lower", "results"), [("<=", set()), ("<", {"a", "b"})])
+def test_an_uncertain_event_that_stops_itself_has_no_result(
+    lower: str, results: set[str], replay: Command
+) -> None:
+    only = RESOURCES.replace("not event r: Report", "not event r: Leak").replace("<=", lower, 1)
+    (replay.folder / "r.yaml").write_text(only, encoding="utf-8")
+    done = replay(*files(replay))
+    assert done.code == 0, done.err
+    found = {json.loads(line)["events"]["l"]["id"] for line in done.out.splitlines()}
+    assert found == results
+    assert ("stops itself" in done.err) == (not results)

@@ -67,8 +67,15 @@ def test_other_queries_have_no_warning(events: str, where: str) -> None:
     assert warnings(events, where) == []
 
 
-def test_streams_of_uncertain_instants_have_no_warning() -> None:
-    assert warnings("event s: Leak not event o: Leak", AFTER, "0.5") == []
+@pytest.mark.parametrize(
+    ("negated", "lower", "is_warned"),
+    [("Leak", "<=", True), ("Leak", "<", False), ("Report", "<=", False)],
+)
+def test_an_uncertain_instant_that_stops_itself_is_a_warning(
+    negated: str, lower: str, *, is_warned: bool
+) -> None:
+    where = AFTER.replace("<=", lower, 1)
+    assert bool(warnings(f"event s: Leak not event o: {negated}", where, "0.5")) == is_warned
 
 
 def test_relations_that_contradict_each_other_are_a_warning() -> None:
