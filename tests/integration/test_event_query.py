@@ -19,6 +19,7 @@ from tests.support.command import coincide, running_service
 from tests.support.job import JobUnderTest
 from tests.support.kafka import Received, Sent, create_topics, produce
 from tests.support.patience import PATIENCE_SECONDS, wait_until
+from tests.support.service_reports import wait_for_metrics, wait_until_running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -293,10 +294,8 @@ def test_service_job_and_commands_take_it(house: House) -> None:
     assert len(records) == len(FOUND)
     assert results([it.value or b"" for it in records]) == FOUND
     assert {it.headers["ce_type"] for it in records} == {b"coincide.event_query.v1"}
-    status = client.get("/v1/conditions/unreported/status").json()
-    assert (status["state"], set(status["streams"])) == ("running", {"smoke", "report"})
-    page = client.get("/metrics").text
-    assert "# HELP coincide_query_combinations_total " in page
+    wait_until_running(client, "/v1/conditions/unreported", {"smoke", "report"})
+    wait_for_metrics(client, "# HELP coincide_query_combinations_total ")
     check_commands(house.environment, house.folder)
 
 
@@ -365,8 +364,7 @@ def test_results_have_their_probability_through_restarts_a_change_and_a_pause(ho
     house.reach(150)
     house.check_uncertain(RESUMED)
 
-    page = client.get("/metrics").text
-    assert 'coincide_query_decisions_total{condition="uncertain",decided_by="' in page
+    wait_for_metrics(client, 'coincide_query_decisions_total{condition="uncertain",decided_by="')
     tail = coincide(
         *("tail", "--from-beginning", "--condition", "uncertain", "-n", "1"),
         environment=house.environment,

@@ -20,6 +20,7 @@ from tests.support.job import JobUnderTest
 from tests.support.kafka import Received, Sent, create_topics, produce
 from tests.support.longest import TOY_FOLDER, TOY_KINDS
 from tests.support.patience import PATIENCE_SECONDS, wait_until
+from tests.support.service_reports import wait_for_metrics, wait_until_running
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -252,15 +253,15 @@ def check_present_lists(house: Installation) -> None:
 
 
 def check_status(house: Installation) -> None:
-    house.job.wait_for_slots(lambda slots: all(slot["conditions"] for slot in slots))
-    status = house.client.get(f"{PATH}/status").json()
-    assert (status["state"], set(status["streams"])) == ("running", {"doors"})
-    page = house.client.get("/metrics").text
-    assert "# HELP coincide_longest_listed_events Events in the lists." in page
-    assert "# TYPE coincide_longest_listed_events gauge" in page
-    assert 'coincide_longest_listed_events{condition="longest"} 3.0' in page
-    # Over the slots: the max, not the sum of 9 and 4.
-    assert 'coincide_longest_length_seconds{condition="longest"} 9.0' in page
+    wait_until_running(house.client, PATH, {"doors"})
+    wait_for_metrics(
+        house.client,
+        "# HELP coincide_longest_listed_events Events in the lists.",
+        "# TYPE coincide_longest_listed_events gauge",
+        'coincide_longest_listed_events{condition="longest"} 3.0',
+        # Over the slots: the max, not the sum of 9 and 4.
+        'coincide_longest_length_seconds{condition="longest"} 9.0',
+    )
 
 
 def check_commands(house: Installation) -> None:

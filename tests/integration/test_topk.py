@@ -22,6 +22,7 @@ from tests.support.command import coincide, running_service
 from tests.support.job import JobUnderTest, total
 from tests.support.kafka import Received, Sent, create_topics, produce
 from tests.support.patience import PATIENCE_SECONDS, wait_until
+from tests.support.service_reports import wait_for_metrics, wait_until_running
 from tests.support.topk_lists import (
     Lists,
     Named,
@@ -360,13 +361,14 @@ def check_answers_and_commands(house: Installation, groups: int) -> None:
         (str(rank), f"log:{pair[0]}", f"log:{pair[1]}")
         for rank, pair in enumerate(lists["near"], start=1)
     ]
-    status = house.client.get(f"{PATH}/status").json()
-    assert (status["state"], set(status["streams"])) == ("running", {"log"})
-    page = house.client.get("/metrics").text
-    assert "# TYPE coincide_topk_stock_pairs gauge" in page
+    wait_until_running(house.client, PATH, {"log"})
     # Each cell has a list.
     cells = groups * (groups + 1) / 2
-    assert f'coincide_topk_lists{{condition="near"}} {cells}' in page
+    wait_for_metrics(
+        house.client,
+        "# TYPE coincide_topk_stock_pairs gauge",
+        f'coincide_topk_lists{{condition="near"}} {cells}',
+    )
 
 
 def check_restart_and_kills(house: Installation, chance: random.Random) -> None:

@@ -15,6 +15,7 @@ from tests.support.job import JobUnderTest
 from tests.support.kafka import Sent, produce
 from tests.support.longest import TOY_KINDS
 from tests.support.patience import PATIENCE_SECONDS
+from tests.support.service_reports import wait_for_metrics, wait_until_running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,7 +103,7 @@ def test_service_job_and_commands_take_it(kafka_bootstrap: str, tmp_path: Path) 
             try:
                 job.start()
                 check_job(job)
-                check_status(client, job)
+                check_status(client)
                 # A restart finds its condition and position again.
                 assert job.stop() == 0
                 job.start()
@@ -147,12 +148,9 @@ def read_results(job: JobUnderTest, count: int) -> dict[object, object]:
     return lengths([json.loads(it.value or b"") for it in records])
 
 
-def check_status(client: httpx.Client, job: JobUnderTest) -> None:
-    job.wait_for_slots(lambda slots: any(slot["conditions"] for slot in slots))
-    status = client.get("/v1/conditions/left-open/status").json()
-    assert (status["state"], set(status["streams"])) == ("running", {"doors"})
-    page = client.get("/metrics").text
-    assert "# HELP coincide_long_events_total Events that are long enough." in page
+def check_status(client: httpx.Client) -> None:
+    wait_until_running(client, "/v1/conditions/left-open", {"doors"})
+    wait_for_metrics(client, "# HELP coincide_long_events_total Events that are long enough.")
 
 
 def check_alarms(client: httpx.Client) -> None:
