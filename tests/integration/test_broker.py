@@ -168,6 +168,6 @@ def test_broker_ends_when_the_process_that_started_it_dies(tmp_path: Path) -> No
     ) as parent:
         assert parent.stdout is not None
         bootstrap, pid = parent.stdout.readline().split()
-        assert answers(bootstrap)
+        wait_until(lambda: answers(bootstrap))
         os.kill(parent.pid, signal.SIGKILL)
     wait_until(lambda: not Path(f"/proc/{pid}").exists())

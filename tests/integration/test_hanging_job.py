@@ -116,10 +116,13 @@ def test_query_with_stopped_workers_is_stalled_then_restarted_with_others(
             expected = sorted(NEAR.pairs([*before, *meanwhile, *after]))
             assert len(expected) > 100
             assert job.alarms("near", awaited=expected) == expected
-            job.wait_for_job(lambda record: unread(record) == 0)
-            record = job.job_records()[-1]
-            assert (record["state"], record["exception"]) == ("running", None)
-            assert record["last_batch_at"] > stalled_at
+            job.wait_for_job(
+                lambda record: (
+                    unread(record) == 0
+                    and (record["state"], record["exception"]) == ("running", None)
+                    and record["last_batch_at"] > stalled_at
+                )
+            )
             # The former workers still exist, or were killed; none of them works.
             fresh = {pid for pid in python_workers(job) if process_state(pid) != "T"}
             assert fresh

@@ -325,6 +325,7 @@ def check_expiry(house: Installation) -> None:
 
 
 def check_answers_and_commands(house: Installation, groups: int) -> None:
+    wait_until_running(house.client, PATH, {"log"})
     as_of_us = 1_085 * SECOND_US
     lists = house.expected(as_of_us)
     found = house.client.get(f"{PATH}/topk").json()
@@ -333,10 +334,11 @@ def check_answers_and_commands(house: Installation, groups: int) -> None:
     union = sum(first["sizes"]) - first["overlap"]
     assert first["similarity"] == pytest.approx(first["overlap"] / union)
     keys = [name.partition("/")[2] for name in lists if name.startswith("hosts-near/")]
+    for key in keys:
+        expected = lists[f"hosts-near/{key}"]
+        wait_until(lambda key=key, it=expected: house.present("hosts-near", key=key) == it)  # type: ignore[misc]
     found = house.client.get("/v1/conditions/hosts-near/topk").json()
     assert (found["items"], found["keys"]) == ([], sorted(keys))
-    for key in keys:
-        assert house.present("hosts-near", key=key) == lists[f"hosts-near/{key}"]
 
     older, newer, overlap = lists["near"][1]
     given = {"a": {"id": newer}, "b": {"id": older}}
@@ -361,7 +363,6 @@ def check_answers_and_commands(house: Installation, groups: int) -> None:
         (str(rank), f"log:{pair[0]}", f"log:{pair[1]}")
         for rank, pair in enumerate(lists["near"], start=1)
     ]
-    wait_until_running(house.client, PATH, {"log"})
     # Each cell has a list.
     cells = groups * (groups + 1) / 2
     wait_for_metrics(

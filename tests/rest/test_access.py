@@ -93,15 +93,22 @@ def audit(protected: Protected) -> list[Received]:
     return read_committed(settings.bootstrap, settings.topics.audit)
 
 
-def audited(protected: Protected, name: str) -> list[dict[str, Any]]:
-    """Return the audit records of a resource, checked against their published schema."""
+def audited(protected: Protected, name: str, count: int) -> list[dict[str, Any]]:
+    """Return the audit records of a resource, checked against their published schema.
+
+    A record is visible a moment after its write is answered: `count` records are waited for.
+    """
+
+    def named() -> list[Received]:
+        return [it for it in audit(protected) if (it.key or b"").endswith(f"/{name}".encode())]
+
+    wait_until(lambda: len(named()) >= count)
     found = []
-    for record in audit(protected):
+    for record in named():
         assert built_in_checker().type_of("audit", record) == "audit"
         value = json.loads(record.value or b"")
         assert record.key == f"{value['kind']}/{value['name']}".encode()
-        if value["name"] == name:
-            found.append(value)
+        found.append(value)
     return found
 
 
@@ -178,7 +185,7 @@ def test_every_write_has_an_audit_record(protected: Protected) -> None:
     assert editor.put("/v1/conditions/a-log/resume").is_success
     assert editor.post("/v1/streams/a-log/reset-watermark").is_success
     assert editor.delete("/v1/conditions/a-log").is_success
-    found = audited(protected, "a-log")
+    found = audited(protected, "a-log", 7)
     actions = [(it["kind"], it["action"]) for it in found]
     assert actions == [
         ("stream", "created"),
@@ -221,7 +228,7 @@ def test_configuration_has_a_record_for_each_change(protected: Protected) -> Non
     ]
     written = protected.admin.put("/v1/config", json={"resources": resources})
     assert written.is_success
-    found = audited(protected, "a-set")
+    found = audited(protected, "a-set", 2)
     assert [(it["kind"], it["action"]) for it in found] == [
         ("stream", "created"),
         ("condition", "created"),
@@ -242,7 +249,7 @@ def test_token_of_the_issuer_is_accepted_and_audited(protected: Protected) -> No
     client, issuer = protected.service.client, protected.issuer
     token = {"Authorization": f"Bearer {issuer.token(sub='grace', roles=['editor'])}"}
     assert client.put("/v1/streams/a-token", json=stream("t"), headers=token).is_success
-    (found,) = audited(protected, "a-token")
+    (found,) = audited(protected, "a-token", 1)
     who: dict[str, object] = {
         "name": "grace",
         "role": "editor",

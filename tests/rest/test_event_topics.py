@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
 
 from tests.rest.running import Service, fresh_settings, running
 from tests.rest.test_resources import fresh, head, pair, problem, put_stream, stream
+from tests.support.kafka import create_topics
 from tests.support.patience import PATIENCE_SECONDS, wait_until
 
 pytestmark = pytest.mark.kafka
@@ -16,7 +17,13 @@ def test_event_topic_is_created_with_the_stream(service: Service) -> None:
     topic = f"{service.settings.prefix}-{fresh()}"
     put_stream(service, topic=topic)
     admin = AdminClient({"bootstrap.servers": service.settings.bootstrap})
-    assert len(admin.list_topics(timeout=PATIENCE_SECONDS).topics[topic].partitions) == 2
+
+    def partitions() -> int:
+        found = admin.list_topics(timeout=PATIENCE_SECONDS).topics.get(topic)
+        return 0 if found is None else len(found.partitions)
+
+    wait_until(lambda: partitions() > 0)
+    assert partitions() == 2
 
 
 def test_topic_that_was_deleted_is_created_again_by_the_same_document(service: Service) -> None:
@@ -32,7 +39,7 @@ def test_topic_that_was_deleted_is_created_again_by_the_same_document(service: S
     def there() -> set[str]:
         return set(admin.list_topics(timeout=PATIENCE_SECONDS).topics) & set(topics)
 
-    assert there() == set(topics)
+    wait_until(lambda: there() == set(topics))
     for deleted in admin.delete_topics(topics).values():
         deleted.result(PATIENCE_SECONDS)
     wait_until(lambda: not there())
@@ -61,10 +68,9 @@ def test_topic_that_does_not_exist_is_refused_when_none_are_created(kafka_bootst
     with running(fresh_settings(kafka_bootstrap, create_event_topics=False)) as service:
         client, alarms = service.client, service.settings.topics.alarms
         events = stream(service)["topic"]
-        admin = AdminClient({"bootstrap.servers": kafka_bootstrap})
         answer = client.put("/v1/streams/s", json=stream(service))
         assert problem(answer, 422, 42203) == ["topic"]
-        admin.create_topics([NewTopic(events, 1)])[events].result(PATIENCE_SECONDS)
+        create_topics(kafka_bootstrap, {events: 1})
         assert client.put("/v1/streams/s", json=stream(service)).status_code == 201
         answer = client.put("/v1/conditions/c", json=pair("s", "s", output_topic="nowhere"))
         assert problem(answer, 422, 42203) == ["output_topic"]

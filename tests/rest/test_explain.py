@@ -10,6 +10,7 @@ import pytest
 
 from tests.rest.running import Service, fresh_settings, running
 from tests.support.kafka import Sent, create_topics, produce
+from tests.support.patience import SERVICE_SECONDS
 
 if TYPE_CHECKING:
     import httpx
@@ -258,7 +259,11 @@ def test_lookup_is_bounded_by_records_and_by_time(kafka_bootstrap: str) -> None:
             assert "among 0 records" in problem(answer, 404, 40402)["a.id"]
 
 
-def test_lookup_ends_at_its_time_limit(kafka_bootstrap: str) -> None:
+def test_lookup_ends_at_its_time_limit(
+    kafka_bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The first requests are answered; no time is left for the records.
+    monkeypatch.setattr("service.lookup._SHORTEST_SECONDS", SERVICE_SECONDS)
     with running(fresh_settings(kafka_bootstrap, explain_seconds=1e-6)) as service:
         path = put_pair(service)
         send(service, topic_of(service, path, "a"), event(0, 0, id="x"))

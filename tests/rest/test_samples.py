@@ -12,6 +12,7 @@ from tests.rest.running import fresh_settings, running
 from tests.rest.test_resources import fresh, head, pair, problem, put_stream
 from tests.rest.test_topk import SECOND, put_sets, topk
 from tests.support.kafka import Sent, create_topics, produce
+from tests.support.patience import PATIENCE_SECONDS, SERVICE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -266,12 +267,17 @@ def test_a_topic_without_records_is_no_sample(service: Service) -> None:
     assert answer.json()["errors"][0]["problem"] == f"topic {empty} of stream {b} has no records"
     admin = AdminClient({"bootstrap.servers": service.settings.bootstrap})
     admin.delete_topics([empty])[empty].result()
+    wait_until(lambda: empty not in admin.list_topics(timeout=PATIENCE_SECONDS).topics)
     answer = service.client.post(PATH, json={"condition": topk(b)}, params=FROM_TOPIC)
     assert problem(answer, 404, 40404) == ["sample_from_topic"]
     assert answer.json()["errors"][0]["problem"] == f"topic {empty} of stream {b} does not exist"
 
 
-def test_reading_of_a_topic_ends_at_its_time_limit(kafka_bootstrap: str) -> None:
+def test_reading_of_a_topic_ends_at_its_time_limit(
+    kafka_bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The first requests are answered; no time is left for the records.
+    monkeypatch.setattr("service.lookup._SHORTEST_SECONDS", SERVICE_SECONDS)
     with running(fresh_settings(kafka_bootstrap, explain_seconds=1e-6)) as service:
         name, topic = put_topic(service)
         send(service, topic, [Sent(json.dumps(event(0)).encode())])

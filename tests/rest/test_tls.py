@@ -55,11 +55,11 @@ def secured(kafka_bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> I
 
 def test_service_answers_by_https_only(secured: Secured) -> None:
     context = ssl.create_default_context(cafile=secured.authority)
-    answer = httpx.get(f"{secured.url}/livez", verify=context)
+    answer = httpx.get(f"{secured.url}/livez", verify=context, timeout=PATIENCE_SECONDS)
     assert answer.json() == {"live": True}
     assert answer.headers["strict-transport-security"] == "max-age=63072000"
     with pytest.raises(httpx.ConnectError, match="certificate verify failed"):
-        httpx.get(f"{secured.url}/livez")
+        httpx.get(f"{secured.url}/livez", timeout=PATIENCE_SECONDS)
     with pytest.raises(httpx.HTTPError):
         httpx.get(secured.url.replace("https:", "http:") + "/livez")
 
@@ -107,7 +107,7 @@ def test_old_versions_of_tls_are_refused(secured: Secured) -> None:
     context.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
     context.maximum_version = ssl.TLSVersion.TLSv1_1
     with pytest.raises(httpx.ConnectError):
-        httpx.get(f"{secured.url}/livez", verify=context)
+        httpx.get(f"{secured.url}/livez", verify=context, timeout=PATIENCE_SECONDS)
 
 
 def settings(secured: Secured, **changes: object) -> CliSettings:
@@ -166,7 +166,7 @@ def test_clients_need_a_certificate_if_their_authority_is_set(
         with pytest.raises(httpx.HTTPError):
             httpx.get(url, verify=context)
         context.load_cert_chain(own)
-        assert httpx.get(url, verify=context).is_success
+        assert httpx.get(url, verify=context, timeout=PATIENCE_SECONDS).is_success
         # The certificate of the service is not one of a client, unless the authority signed it.
         variables = {f"COINCIDE_{name.upper()}": str(it) for name, it in changes.items()}
         variables["COINCIDE_PORT"] = str(service.client.base_url.port)

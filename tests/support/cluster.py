@@ -200,7 +200,8 @@ class SparkCluster:
         """Return the state of the master, or an empty object if it does not answer."""
         try:
             # A proxy of the environment is not used for this machine's addresses.
-            answer = httpx.get(f"http://{_HOST}:{self._ports[1]}/json/", trust_env=False)
+            url = f"http://{_HOST}:{self._ports[1]}/json/"
+            answer = httpx.get(url, trust_env=False, timeout=PATIENCE_SECONDS)
             found: dict[str, Any] = answer.json()
         # While it starts, the master answers every path with a page.
         except (httpx.HTTPError, json.JSONDecodeError):
