@@ -9,7 +9,7 @@ INSTALLED := $(VENV)/.installed
 # Tests without Kafka and Spark run on all cores, in up to eight workers of 0.5 GB. Workers share
 # their compiled kernels (tests/support/kernel_cache.py).
 STACKED := kafka or spark
-# A crash of a worker is a failed test. A new worker would run the same test again, for ever.
+# A crash of a worker is a failed test. With a new worker, the run may not end.
 CRASHES := --max-worker-restart=0
 PARALLEL := $(BIN)/pytest -q -n auto --maxprocesses=8 $(CRASHES)
 # Tests with Kafka or Spark run in three processes, each with its own broker: they often wait. The

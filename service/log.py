@@ -247,16 +247,16 @@ class TopicLog:
                 if message is not None:
                     self._take(message)
                 if time.monotonic() >= next_check:
-                    self._check_identity()
+                    self._check_identity(_IDENTITY_TIMEOUT_SECONDS)
                     next_check = time.monotonic() + _IDENTITY_SECONDS
         # Any error: a service that no longer follows its log must stop answering.
         except Exception as error:  # noqa: BLE001  see the line above
             self._fail(error)
 
-    def _check_identity(self) -> None:
+    def _check_identity(self, seconds: float) -> None:
         admin = self._admin
         if admin is not None:
-            self._identity.check(admin, _IDENTITY_TIMEOUT_SECONDS)
+            self._identity.check(admin, seconds)
 
     def _fail(self, error: Exception) -> None:
         """Stop the log; only the first error is kept."""
@@ -285,7 +285,7 @@ class TopicLog:
             self._move(offset)
         elif error is not None and (error.fatal() or error.code() in _BROKEN_LOG):
             # Usually the topic was created again; that check raises the better message.
-            self._check_identity()
+            self._check_identity(self._settings.broker_timeout_seconds)
             raise LogStoppedError(reading_error(message, error, self._settings.kafka_user).str())
         elif error is not None:
             problem = reading_error(message, error, self._settings.kafka_user).str()

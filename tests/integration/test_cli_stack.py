@@ -17,7 +17,7 @@ from cli.stack.processes import ChildProcess
 from tests.support.command import COMMAND, coincide, command_line
 from tests.support.files import visible_to_others
 from tests.support.job import FEW_BATCHES
-from tests.support.patience import END_SECONDS, PATIENCE_SECONDS
+from tests.support.patience import END_SECONDS, PATIENCE_SECONDS, SERVICE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +39,8 @@ class _Up:
 
     def __init__(self, data: Path) -> None:
         command = [*COMMAND, "up", "--data", str(data), "--port", "0", "--broker-port", "0"]
-        self.process = ChildProcess("up", command, data.parent / "up.log", FEW_BATCHES)
+        variables = {**FEW_BATCHES, "COINCIDE_WRITE_TIMEOUT_SECONDS": str(SERVICE_SECONDS)}
+        self.process = ChildProcess("up", command, data.parent / "up.log", variables)
         self.process.start()
         self.process.wait_until(lambda: "Ctrl-C stops" in self.said(), PATIENCE_SECONDS)
         found = re.search(r"Kafka at (\S+), REST at (\S+)/v1", self.said())

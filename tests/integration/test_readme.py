@@ -27,7 +27,7 @@ from spark_jobs.settings import Settings as JobSettings
 from tests.support.command import running_service
 from tests.support.job import FEW_BATCHES
 from tests.support.kafka import read_committed
-from tests.support.patience import PATIENCE_SECONDS, wait_until
+from tests.support.patience import PATIENCE_SECONDS, SERVICE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -75,7 +75,8 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     """Run what `coincide up` runs, on ports of its own and with few batches."""
     options = StackOptions(tmp_path_factory.mktemp("stack"), broker_port=0, service_port=0)
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in FEW_BATCHES.items():
+        more = {"COINCIDE_WRITE_TIMEOUT_SECONDS": str(SERVICE_SECONDS)}
+        for name, value in {**FEW_BATCHES, **more}.items():
             patch.setenv(name, value)
         with LocalStack(options, Console(stderr=True)) as running:
             yield running

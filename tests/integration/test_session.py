@@ -153,7 +153,8 @@ def test_classes_of_java_are_stored_at_the_end_and_loaded_by_the_next_start(
     maps = []
     for _ in range(2):
         with _session(scratch, JAVA_CACHE=cache) as (pid, _):
-            (java,) = (it for it in process_tree(pid) if "org.apache.spark" in command_line(it))
+            # Java's children have its command line until they execute their own.
+            java = next(it for it in process_tree(pid) if "org.apache.spark" in command_line(it))
             maps.append(Path(f"/proc/{java}/maps").read_text())
         # The file of another version was removed.
         (stored,) = cache.glob("java-*.jsa")

@@ -16,7 +16,7 @@ from cli.client.resources import read_resources
 from kafka_client.clients import UserAdmin
 from kafka_client.partition_offsets import Edge, list_offsets
 from tests.rest.running import fresh_settings, running
-from tests.support.patience import PATIENCE_SECONDS, wait_until
+from tests.support.patience import PATIENCE_SECONDS, SERVICE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +34,10 @@ from kafka_client.partition_offsets import Edge, list_offsets
 from service.settings import Settings
 from service.transactions import NewRecord, Transactions
 
-settings = Settings(bootstrap=sys.argv[1], prefix=sys.argv[2])
+seconds = float(sys.argv[4])
+settings = Settings(
+    bootstrap=sys.argv[1], prefix=sys.argv[2], broker_timeout_seconds=seconds
+)
 topic = settings.topics.config
 admin = UserAdmin({"bootstrap.servers": settings.bootstrap})
 
@@ -43,14 +46,14 @@ class UntilStored(list):
     def __iter__(self):
         yield NewRecord(b"template/ghost", sys.argv[3].encode())
         places = [(topic, 0)]
-        while list_offsets(admin, places, Edge.END, 10) == list_offsets(
-            admin, places, Edge.COMMITTED_END, 10
+        while list_offsets(admin, places, Edge.END, seconds) == list_offsets(
+            admin, places, Edge.COMMITTED_END, seconds
         ):
             pass
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-Transactions(settings, topic).write(UntilStored([0, 0]), 60)
+Transactions(settings, topic).write(UntilStored([0, 0]), seconds)
 """
 
 
@@ -251,7 +254,10 @@ def test_transaction_of_a_killed_service_is_aborted(settings: Settings) -> None:
         put(client, [stream("x")])
         ghost = '{"v": 1, "kind": "template", "name": "ghost", "version": 1, "updated_at": 0}'
         done = subprocess.run(  # noqa: S603  the arguments are those above
-            [sys.executable, "-c", KILLED, settings.bootstrap, settings.prefix, ghost],
+            [
+                *(sys.executable, "-c", KILLED, settings.bootstrap, settings.prefix, ghost),
+                str(SERVICE_SECONDS),
+            ],
             check=False,
             timeout=PATIENCE_SECONDS,
         )

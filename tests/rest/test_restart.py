@@ -37,6 +37,7 @@ def start(settings: Settings, port: int = 0) -> subprocess.Popen[str]:
         "COINCIDE_PREFIX": settings.prefix,
         "COINCIDE_PORT": str(port),
         "COINCIDE_BROKER_TIMEOUT_SECONDS": str(settings.broker_timeout_seconds),
+        "COINCIDE_WRITE_TIMEOUT_SECONDS": str(settings.write_timeout_seconds),
     }
     return subprocess.Popen(
         [sys.executable, "-m", "service.main"],
