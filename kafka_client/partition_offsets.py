@@ -109,7 +109,7 @@ def list_offsets(
     KafkaException
         The broker does not answer in time, or returns an error.
     """
-    spec = OffsetSpec.earliest() if edge is Edge.BEGIN else OffsetSpec.latest()
+    spec = OffsetSpec.earliest() if edge is Edge.BEGIN else OffsetSpec.latest()  # type: ignore[no-untyped-call]  # untyped in the client
     level = IsolationLevel.READ_UNCOMMITTED
     if edge is Edge.COMMITTED_END:
         level = IsolationLevel.READ_COMMITTED

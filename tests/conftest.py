@@ -22,6 +22,7 @@ from cli.stack.broker import EmbeddedBroker, answers
 from tests.support.failures import pytest_configure  # noqa: F401 - a hook of pytest
 from tests.support.java_cache import share_java_classes
 from tests.support.kernel_cache import share_kernels
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tools import check_tools
 
 if TYPE_CHECKING:
@@ -104,6 +105,18 @@ def kafka_bootstrap() -> Iterator[str]:
 def own_broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
     """Return an embedded broker of the test's own, started, to be killed and started again."""
     with EmbeddedBroker(data=tmp_path / "broker") as broker:
+        yield broker
+
+
+@pytest.fixture
+def paused_broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
+    """Return an embedded broker of the test's own, started, to be paused.
+
+    A broker whose session ends meanwhile reports for a moment that no broker is alive, after which
+    clients may lose it for ever (https://github.com/confluentinc/librdkafka/issues/5301).
+    """
+    session = {"broker.session.timeout.ms": str(2 * PATIENCE_SECONDS * 1000)}
+    with EmbeddedBroker(data=tmp_path / "broker", properties=session) as broker:
         yield broker
 
 

@@ -76,7 +76,8 @@ class Observer:
         self._client = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
         places = [TopicPartition(topics.state, 0)]
         places += [TopicPartition(topics.alarms, number) for number in range(2)]
-        latest = OffsetSpec.latest()
+        # The client's methods have no types.
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         self._places = dict.fromkeys(places, latest)
         self._log_begin, self._restarts_after = 0, -1
         # Batch, and the sum of the stable offsets before it.

@@ -121,7 +121,7 @@ def _leader_epoch(properties: Properties, place: tuple[str, int]) -> int:
 
     def is_found() -> bool:
         admin = UserAdmin(properties)
-        listed = admin.list_offsets({partition: OffsetSpec.latest()})
+        listed = admin.list_offsets({partition: OffsetSpec.latest()})  # type: ignore[no-untyped-call]  # untyped in the client
         try:
             found.append(listed[partition].result(PATIENCE_SECONDS).leader_epoch)
         except KafkaException:

@@ -32,10 +32,10 @@ def answered(writes: list[Future[httpx.Response]]) -> Counter[tuple[int, int | N
 
 
 def test_monitoring_answers_while_writes_wait_for_a_broker_that_hangs(
-    own_broker: EmbeddedBroker,
+    paused_broker: EmbeddedBroker,
 ) -> None:
     settings = fresh_settings(
-        own_broker.bootstrap,
+        paused_broker.bootstrap,
         broker_timeout_seconds=HELD_SECONDS,
         write_timeout_seconds=HELD_SECONDS,
     )
@@ -48,7 +48,7 @@ def test_monitoring_answers_while_writes_wait_for_a_broker_that_hangs(
         def write(number: int) -> httpx.Response:
             return client.put(f"/v1/streams/x{number}", json=stream)
 
-        with hanging(own_broker):
+        with hanging(paused_broker):
             writes = [pool.submit(write, number) for number in range(WRITES)]
             # One has the turn, some wait; the others get an error at once.
             too_many = Counter({(503, 50304): WRITES - MAX_WAITING - 1})
@@ -76,10 +76,10 @@ def test_monitoring_answers_while_writes_wait_for_a_broker_that_hangs(
 
 
 def test_write_whose_turn_does_not_come_is_told_so(
-    own_broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+    paused_broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = fresh_settings(
-        own_broker.bootstrap,
+        paused_broker.bootstrap,
         broker_timeout_seconds=HELD_SECONDS,
         write_timeout_seconds=HELD_SECONDS,
     )
@@ -89,7 +89,7 @@ def test_write_whose_turn_does_not_come_is_told_so(
         client = service.client
         client.timeout = 2 * PATIENCE_SECONDS
         assert client.put("/v1/streams/x", json=stream).status_code == 201
-        with hanging(own_broker):
+        with hanging(paused_broker):
             writes = [
                 pool.submit(client.put, f"/v1/streams/y{number}", json=stream)
                 for number in range(2)

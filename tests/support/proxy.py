@@ -5,12 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from cli.stack.broker import HOST, free_port
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
 
 _CHUNK_BYTES = 64 * 1024
 # A throttled connection passes small pieces on, so that no request waits for minutes.
@@ -95,7 +92,7 @@ class Proxy:
         ends = {writer, back}
         self._writers |= ends
         try:
-            passing = self._directions(reader, back, there, writer)
+            passing = [self._pass_on(reader, back), self._pass_on(there, writer)]
             tasks = [asyncio.ensure_future(it) for it in passing]
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in tasks:
@@ -105,16 +102,6 @@ class Proxy:
             self._writers -= ends
             for end in ends:
                 end.transport.abort()
-
-    def _directions(
-        self,
-        reader: asyncio.StreamReader,
-        back: asyncio.StreamWriter,
-        there: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-    ) -> list[Coroutine[None, None, None]]:
-        """Return the coroutines that pass data on, one for each direction."""
-        return [self._pass_on(reader, back), self._pass_on(there, writer)]
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError):

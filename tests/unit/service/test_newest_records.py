@@ -2,38 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import pytest
+from confluent_kafka import Message
 
 from service import newest_records
 from service.newest_records import NewestRecords
 
 
-class Message(NamedTuple):
-    """A record like those of the client, which has no constructor for them."""
-
-    stamp: int
-    place: int
-    number: int
-    content: bytes | None
-
-    def timestamp(self) -> tuple[int, int]:
-        return 1, self.stamp
-
-    def partition(self) -> int:
-        return self.place
-
-    def offset(self) -> int:
-        return self.number
-
-    def value(self) -> bytes | None:
-        return self.content
-
-
 def record(stamp: int, partition: int, offset: int, size: int = 1) -> Message:
     """Return a record with a value of some bytes; of no bytes, a tombstone."""
-    return Message(stamp, partition, offset, b"x" * size if size else None)
+    value = b"x" * size if size else None
+    return Message(topic="t", partition=partition, offset=offset, value=value, timestamp=(1, stamp))
 
 
 def places(found: NewestRecords) -> list[tuple[int | None, int | None]]:
