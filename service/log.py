@@ -30,8 +30,7 @@ from service.errors import BrokerError, LogStoppedError
 from service.topic_identity import TopicIdentity
 
 if TYPE_CHECKING:
-    from confluent_kafka import Consumer
-
+    from kafka_client.clients import UserConsumer
     from service.settings import Settings
 
 _LOGGER = logging.getLogger(__name__)
@@ -98,7 +97,7 @@ class TopicLog:
         self._failure: Exception | None = None
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
-        self._consumer: Consumer | None = None
+        self._consumer: UserConsumer | None = None
         self._newest = -1
         # Offset of the transaction marker behind the newest record that was written here.
         self._marker = -1

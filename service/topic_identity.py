@@ -11,7 +11,7 @@ from kafka_client.topic_ids import read_topic_id
 from service.errors import LogStoppedError
 
 if TYPE_CHECKING:
-    from confluent_kafka.admin import AdminClient
+    from kafka_client.clients import UserAdmin
 
 
 class TopicIdentity:
@@ -27,12 +27,12 @@ class TopicIdentity:
         self._topic = topic
         self._id: str | None = None
 
-    def check(self, admin: AdminClient, timeout_seconds: float) -> None:
+    def check(self, admin: UserAdmin, timeout_seconds: float) -> None:
         """Check that the topic id has not changed, if the broker answers.
 
         Parameters
         ----------
-        admin : AdminClient
+        admin : UserAdmin
             Client that sends the request.
         timeout_seconds : float
             Max wait for an answer; without an answer the check passes.

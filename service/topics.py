@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (
-    AdminClient,
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
@@ -21,6 +20,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from kafka_client.clients import UserAdmin
 from kafka_client.rights import with_right
 from service.errors import BrokerError, TopicRefusedError
 from service.own_topics import (
@@ -78,7 +78,7 @@ class TopicKeeper:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._admin: AdminClient | None = None
+        self._admin: UserAdmin | None = None
 
     def ensure_own(self) -> tuple[TopicProblem, ...]:
         """Create Coincide's own topics; log and return the problems of topics that existed.
@@ -183,9 +183,9 @@ class TopicKeeper:
         partitions = self._settings.event_partitions
         self._create([TopicSpec(it, partitions, STAMPED_BY_KAFKA) for it in sorted(topics)])
 
-    def _client(self) -> AdminClient:
+    def _client(self) -> UserAdmin:
         if self._admin is None:
-            self._admin = AdminClient(self._settings.client_properties("coincide-service-admin"))
+            self._admin = UserAdmin(self._settings.client_properties("coincide-service-admin"))
         return self._admin
 
     def _partitions(self) -> dict[str, int]:

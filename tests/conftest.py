@@ -112,8 +112,8 @@ def own_broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
 def paused_broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
     """Return an embedded broker of the test's own, started, to be paused.
 
-    A broker whose session ends meanwhile reports for a moment that no broker is alive, after which
-    clients may lose it for ever (https://github.com/confluentinc/librdkafka/issues/5301).
+    A broker whose session ends meanwhile reports for a moment that no broker is alive. A request
+    that a client has begun may then stay without an answer (`kafka_client.renewed`).
     """
     session = {"broker.session.timeout.ms": str(2 * PATIENCE_SECONDS * 1000)}
     with EmbeddedBroker(data=tmp_path / "broker", properties=session) as broker:

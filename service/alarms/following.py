@@ -28,8 +28,9 @@ from service.alarms.records import Place, read_message
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from confluent_kafka import Consumer, Message
+    from confluent_kafka import Message
 
+    from kafka_client.clients import UserConsumer
     from service.alarms.memory import Positions, RecentRecords
     from service.alarms.records import ResultRecord
     from service.settings import Settings
@@ -175,7 +176,7 @@ class Follower:
         finally:
             consumer.close()
 
-    def _assign(self, consumer: Consumer) -> None:
+    def _assign(self, consumer: UserConsumer) -> None:
         names = {found[0]: topic for topic, found in self._memory.topics().items()}
         consumer.assign(
             [

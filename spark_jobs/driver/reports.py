@@ -12,6 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from correlation.config_records import list_unreadable
 from correlation.engine.heartbeats import heartbeat_to_record
+from kafka_client.renewed import Renewed
 from kafka_client.rights import with_right
 from kafka_client.settings import user_of
 from spark_jobs.driver.checkpoint import parse_offsets
@@ -59,14 +60,17 @@ class Reporter:
         self._topics = topics
         self._clock = clock
         self._user = user_of(properties)
-        self._producer = Producer(
-            {
-                "linger.ms": 0,
-                **properties,
-                "enable.idempotence": True,
-                "delivery.report.only.error": True,
-                "on_delivery": self._on_delivery,
-            }
+        self._producer = Renewed(
+            lambda loss: Producer(
+                {
+                    "linger.ms": 0,
+                    **properties,
+                    "enable.idempotence": True,
+                    "delivery.report.only.error": True,
+                    "on_delivery": self._on_delivery,
+                    **loss.properties(),
+                }
+            )
         )
         self._facts: dict[str, Any] = {
             "checkpoint": None,
@@ -197,7 +201,7 @@ class Reporter:
 
     def refresh(self) -> None:
         """Write the job's record, at most once per second."""
-        self._producer.poll(0)
+        self._producer.get().poll(0)
         if time.monotonic() - self._written_at >= _MIN_SECONDS:
             self._write()
 
@@ -208,7 +212,7 @@ class Reporter:
 
     def _produce(self, topic: str, key: bytes, value: bytes) -> None:
         try:
-            self._producer.produce(topic, value, key)
+            self._producer.get().produce(topic, value, key)
         except (BufferError, KafkaException) as error:
             # The broker does not answer, or the record is too large; a later record follows.
             _log.warning("a record of the job for %s was rejected: %s", topic, error)
@@ -220,7 +224,7 @@ class Reporter:
 
     def close(self) -> None:
         """Flush the producer."""
-        self._producer.flush(_FLUSH_SECONDS)
+        self._producer.get().flush(_FLUSH_SECONDS)
 
 
 def _by_topic(counts: Mapping[Place, int]) -> dict[str, dict[str, int]]:

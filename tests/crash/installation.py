@@ -33,7 +33,7 @@ from tests.support.command import (
 from tests.support.job import MANY_BATCHES, JobUnderTest
 from tests.support.kafka import create_topics
 from tests.support.patience import PATIENCE_SECONDS
-from tests.support.proxy import Proxy
+from tests.support.proxy import Proxy, listeners_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -92,16 +92,9 @@ class Installation(Generic[L]):
         make_stream: Callable[[str, str], Stream],
         patience_seconds: float = PATIENCE_SECONDS,
     ) -> None:
-        inner, controller, port = free_port(), free_port(), free_port()
-        self.proxy = Proxy(inner)
-        plain, proxied = f"PLAINTEXT://{HOST}:{port}", "PROXIED://" + HOST
-        listeners = {
-            "listeners": f"{plain},{proxied}:{inner},CONTROLLER://{HOST}:{controller}",
-            "advertised.listeners": f"{plain},{proxied}:{self.proxy.port}",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT,"
-            "CONTROLLER:PLAINTEXT",
-            "controller.quorum.voters": f"1@{HOST}:{controller}",
-        }
+        port = free_port()
+        self.proxy = Proxy(free_port())
+        listeners = listeners_of(self.proxy, port)
         self.broker = EmbeddedBroker(folder / "broker", port, properties=listeners)
         self.folder = folder
         self._make_load, self._make_stream = make_load, make_stream

@@ -20,7 +20,6 @@ from confluent_kafka.admin import (
 
 from cli.stack.broker import EmbeddedBroker
 from correlation.resources.topics import OMITTED_HEADER, Channel, Topics
-from kafka_client.clients import UserAdmin
 from spark_jobs.driver.planning import read_state
 from spark_jobs.driver.stale_checkpoint import check_marks
 from spark_jobs.errors import ClaimLostError, DeliveryError, StaleCheckpointError
@@ -193,7 +192,7 @@ def test_mark_of_a_transaction_that_a_killed_job_left_open_does_not_count(sink: 
 
 
 def test_marks_of_the_state_topic_remain_when_those_of_the_group_have_expired(sink: Sink) -> None:
-    client = UserAdmin(sink.properties)
+    client = AdminClient(sink.properties)
     first = sink.producer()
     first.write(8, sink.records("a"))
     first.write(9, sink.records("b"))

@@ -19,6 +19,8 @@ from tests.support.kafka import Sent, create_topics, produce
 from tests.support.patience import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kafka_client.settings import Properties
 
 pytestmark = [pytest.mark.kafka]
@@ -59,10 +61,10 @@ class CountingConsumer(UserConsumer):
     asked = 0
 
     def offsets_for_times(
-        self, partitions: list[TopicPartition], timeout: float = -1.0
+        self, partitions: Sequence[TopicPartition], timeout: float = -1.0
     ) -> list[TopicPartition]:
         self.asked += 1
-        return list(super().offsets_for_times(partitions, timeout))
+        return super().offsets_for_times(partitions, timeout)
 
 
 def test_offsets_of_a_time_are_those_of_the_first_records_from_it_on(kafka_bootstrap: str) -> None:
@@ -123,7 +125,7 @@ def _leader_epoch(properties: Properties, place: tuple[str, int]) -> int:
         admin = UserAdmin(properties)
         listed = admin.list_offsets({partition: OffsetSpec.latest()})  # type: ignore[no-untyped-call]  # untyped in the client
         try:
-            found.append(listed[partition].result(PATIENCE_SECONDS).leader_epoch)
+            found.append(listed[partition].result(PATIENCE_SECONDS).leader_epoch or 0)
         except KafkaException:
             return False
         return True

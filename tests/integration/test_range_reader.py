@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from correlation.resources.topics import Topics
-from kafka_client.clients import UserAdmin
 from spark_jobs.source.offset_planner import OffsetPlanner, Range
 from spark_jobs.source.range_reader import RangeReader, reader_of
 from spark_jobs.source.reading import Reading, StreamReading
@@ -151,7 +151,7 @@ def test_missing_records_are_skipped_or_an_error(
     kafka_bootstrap: str, topic: str, reader: RangeReader
 ) -> None:
     produce(kafka_bootstrap, topic, [Sent(b"%d" % it, None, 0) for it in range(10)])
-    admin = UserAdmin({"bootstrap.servers": kafka_bootstrap})
+    admin = AdminClient({"bootstrap.servers": kafka_bootstrap})
     for removed in admin.delete_records([TopicPartition(topic, 0, 6)]).values():
         removed.result(PATIENCE_SECONDS)
     place = (topic, 0)
@@ -223,6 +223,6 @@ def test_batches_are_planned_up_to_the_committed_records(kafka_bootstrap: str, t
         write(producer, topic, b"later")
     assert planner.ends(empty, None) == whole
     assert plan().ends(empty, None)[topic] == {0: 2, 1: 20}
-    admin = UserAdmin({"bootstrap.servers": kafka_bootstrap})
+    admin = AdminClient({"bootstrap.servers": kafka_bootstrap})
     admin.delete_topics([topic])[topic].result(PATIENCE_SECONDS)
     assert planner.ends(whole, None) == whole

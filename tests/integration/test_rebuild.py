@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from cli.errors import ProcessError
-from kafka_client.clients import UserAdmin
 from tests.support.every_kind import near
 from tests.support.interrupted import (
     CONDITIONS,
@@ -68,7 +68,7 @@ def test_lost_records_of_the_buffers_are_named_and_can_be_given_up(
 ) -> None:
     world = World(kafka_bootstrap, tmp_path, {"near": near(WINDOW_US)})
     job = world.job
-    admin = UserAdmin({"bootstrap.servers": kafka_bootstrap})
+    admin = AdminClient({"bootstrap.servers": kafka_bootstrap})
     try:
         job.start()
         world.send()

@@ -16,7 +16,6 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from correlation.resources.streams import Stream
-from kafka_client.clients import UserAdmin
 from tests.support.job import JobUnderTest, total, unfinish_last_batch
 from tests.support.patience import MAX_DELAY_US, PATIENCE_SECONDS
 from tests.support.workload import NearCondition, Occurrence, stream_resource
@@ -125,7 +124,7 @@ def test_written_batch_is_not_written_again_after_its_committed_offsets_have_exp
     near = NEAR["expired"]
     consume(job, event(near.a, "a1", now), event(near.b, "b1", now))
     unfinish_last_batch(job)
-    client = UserAdmin({"bootstrap.servers": job.bootstrap})
+    client = AdminClient({"bootstrap.servers": job.bootstrap})
     groups = client.list_consumer_groups().result().valid
     marks = [it.group_id for it in groups if re.fullmatch(rf"{PREFIX}\..{{36}}\..*", it.group_id)]
     assert marks

@@ -19,9 +19,9 @@ from tests.support.patience import wait_until
 
 if TYPE_CHECKING:
     import httpx
-    from confluent_kafka.admin import AdminClient
 
     from correlation.resources.records import ResourceKind
+    from kafka_client.clients import UserAdmin
 
 pytestmark = pytest.mark.kafka
 
@@ -153,7 +153,7 @@ class CountingKeeper(TopicKeeper):
         super().__init__(settings)
         self.requests = 0
 
-    def _client(self) -> AdminClient:
+    def _client(self) -> UserAdmin:
         self.requests += 1
         return super()._client()
 

@@ -5,13 +5,33 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import suppress
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from cli.stack.broker import HOST, free_port
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
 
 _CHUNK_BYTES = 64 * 1024
 # A throttled connection passes small pieces on, so that no request waits for minutes.
 _PIECE_BYTES = 4 * 1024
+
+
+def listeners_of(proxy: Proxy, port: int) -> dict[str, str]:
+    """Return properties of an embedded broker with two listeners.
+
+    Clients that connect to `port` use it for all requests. Clients that connect to the proxy use
+    the proxy for all requests.
+    """
+    controller = free_port()
+    plain, proxied = f"PLAINTEXT://{HOST}:{port}", f"PROXIED://{HOST}"
+    return {
+        "listeners": f"{plain},{proxied}:{proxy.target},CONTROLLER://{HOST}:{controller}",
+        "advertised.listeners": f"{plain},{proxied}:{proxy.port}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT,"
+        "CONTROLLER:PLAINTEXT",
+        "controller.quorum.voters": f"1@{HOST}:{controller}",
+    }
 
 
 class Proxy:
@@ -21,11 +41,18 @@ class Proxy:
     ----------
     target
         Port to which connections are passed on.
+
+    Attributes
+    ----------
+    port
+        Port of the proxy.
+    target
+        As given.
     """
 
     def __init__(self, target: int) -> None:
         self.port = free_port()
-        self._target = target
+        self.target = target
         self._is_cut = False
         self._delay_seconds = 0.0
         self._bytes_per_second: float | None = None
@@ -47,6 +74,10 @@ class Proxy:
         """Reset all connections, and refuse others until `restore`."""
         self._loop.call_soon_threadsafe(self._abort)
 
+    def reset(self) -> None:
+        """Reset all connections; others are passed on."""
+        self._loop.call_soon_threadsafe(self._abort_connections)
+
     def delay(self, seconds: float) -> None:
         """Hold every piece of data back for a time, until `restore`."""
         self._delay_seconds = seconds
@@ -61,6 +92,9 @@ class Proxy:
 
     def _abort(self) -> None:
         self._is_cut = True
+        self._abort_connections()
+
+    def _abort_connections(self) -> None:
         for writer in self._writers:
             writer.transport.abort()
 
@@ -84,7 +118,7 @@ class Proxy:
             if self._is_cut:
                 writer.transport.abort()
                 return
-            there, back = await asyncio.open_connection(HOST, self._target)
+            there, back = await asyncio.open_connection(HOST, self.target)
         except OSError:
             # The target is down: the client sees a connection that is reset.
             writer.transport.abort()
@@ -92,7 +126,7 @@ class Proxy:
         ends = {writer, back}
         self._writers |= ends
         try:
-            passing = [self._pass_on(reader, back), self._pass_on(there, writer)]
+            passing = self._directions(reader, back, there, writer)
             tasks = [asyncio.ensure_future(it) for it in passing]
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in tasks:
@@ -102,6 +136,16 @@ class Proxy:
             self._writers -= ends
             for end in ends:
                 end.transport.abort()
+
+    def _directions(
+        self,
+        reader: asyncio.StreamReader,
+        back: asyncio.StreamWriter,
+        there: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> list[Coroutine[None, None, None]]:
+        """Return the coroutines that pass data on, one for each direction."""
+        return [self._pass_on(reader, back), self._pass_on(there, writer)]
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError):

@@ -10,8 +10,9 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, NamedTuple
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import (
+    AdminClient,
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
@@ -27,6 +28,7 @@ from correlation.resources.streams import Stream
 from kafka_client.clients import UserAdmin
 from kafka_client.consumers import is_record, open_consumer, read_ranges
 from kafka_client.partition_offsets import Edge, list_offsets, list_ranges
+from kafka_client.settings import user_of
 from kafka_client.topic_offsets import KafkaOffsets
 from service.alarms.feed import AlarmFeed
 from service.alarms.records import Selection
@@ -109,7 +111,7 @@ class Installation:
 
     def __init__(self, broker: SecuredBroker, users: Mapping[str, User], prefix: str) -> None:
         self._bootstrap = broker.bootstrap
-        self._admin = UserAdmin({"bootstrap.servers": broker.bootstrap})
+        self._admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         # Log of the processes' code; set by the test.
         self.logged: Callable[[], str] = str
         self.names = {EVENT_TOPICS: f"{prefix}-events", OUTPUT_TOPICS: f"{prefix}-output"}
@@ -165,7 +167,8 @@ class Installation:
     def end(self, topic: str) -> int:
         """Return the end offset of a topic's partition."""
         place = (topic, 0)
-        return list_offsets(self._admin, [place], Edge.END, PATIENCE_SECONDS)[place]
+        admin = UserAdmin({"bootstrap.servers": self._bootstrap})
+        return list_offsets(admin, [place], Edge.END, PATIENCE_SECONDS)[place]
 
     def delete(self, topic: str) -> None:
         """Delete a topic, if it exists, and wait until it is gone."""
@@ -220,7 +223,7 @@ def _alter(place: Installation, topic: str) -> None:
 def _follow(settings: ClientSettings, topic: str, group: str) -> None:
     """Follow a topic until the client knows whether the group has the right."""
     properties = settings.client_properties("tests")
-    with closing(open_consumer(properties, group)) as consumer:
+    with closing(Consumer({**properties, "group.id": group})) as consumer:
         place = TopicPartition(topic, 0, 0)
         consumer.assign([place])
 
@@ -230,7 +233,7 @@ def _follow(settings: ClientSettings, topic: str, group: str) -> None:
                 consumer.committed([place], _ASK_SECONDS)
                 return True
             while (message := consumer.poll(0)) is not None:
-                is_record(message, consumer.user)
+                is_record(message, user_of(properties))
             return False
 
         wait_until(is_answered)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from kafka_client.clients import UserConsumer
 from kafka_client.partition_offsets import find_offsets
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 NO_LEADER = KafkaError._NOENT  # noqa: SLF001 - librdkafka's own codes carry the underscore
 UNKNOWN = KafkaError._UNKNOWN_PARTITION  # noqa: SLF001 - as above
@@ -24,7 +27,7 @@ class Failing(UserConsumer):
         self.known = known
 
     def offsets_for_times(
-        self, partitions: list[TopicPartition], timeout: float = -1.0
+        self, partitions: Sequence[TopicPartition], timeout: float = -1.0
     ) -> list[TopicPartition]:
         assert timeout > 0
         if self.codes:

@@ -1,0 +1,215 @@
+"""A client that has lost its brokers is replaced, and its successor goes on where it was."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_INVALID,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
+
+from kafka_client import clients, renewed
+from kafka_client.clients import UserAdmin, UserConsumer
+from kafka_client.renewed import Renewed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from kafka_client.renewed import Loss
+
+CONFIGURED = {"h:1/bootstrap": {"source": "configured", "state": "DOWN"}}
+COORDINATOR = {"GroupCoordinator": {"source": "logical", "state": "INIT"}}
+NO_ANSWER = KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 - librdkafka's own codes carry the underscore
+REFUSED = KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
+
+
+class Client(NamedTuple):
+    """A client that reports its loss."""
+
+    loss: Loss
+
+
+class FakeConsumer:
+    """A consumer whose positions and reports a test sets."""
+
+    def __init__(self, properties: Mapping[str, Any]) -> None:
+        self.report: Callable[[str], None] = properties["stats_cb"]
+        self.assigned: dict[str, int] = {}
+        self.read: dict[str, int] = {}
+        self.is_closed = False
+
+    def assign(self, partitions: list[TopicPartition]) -> None:
+        self.assigned, self.read = {it.topic: it.offset for it in partitions}, {}
+
+    def unassign(self) -> None:
+        self.assigned, self.read = {}, {}
+
+    def position(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        reached = self.read
+        return [
+            TopicPartition(it.topic, it.partition, reached.get(it.topic, OFFSET_INVALID))
+            for it in partitions
+        ]
+
+    def poll(self, _: float) -> None:
+        pass
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+class FakeAdmin:
+    """An admin client that answers every request with the same error."""
+
+    def __init__(self, _: Mapping[str, Any]) -> None:
+        self.error: KafkaException | None = None
+        self.requests = 0
+
+    def list_topics(self, _topic: str | None, _timeout: float) -> None:
+        self.requests += 1
+        if self.error is not None:
+            raise self.error
+
+    def create_topics(self, _: object) -> dict[str, Future[None]]:
+        self.requests += 1
+        answer: Future[None] = Future()
+        answer.set_exception(self.error)
+        return {"topic": answer}
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let clients be replaced as soon as they report a loss."""
+    monkeypatch.setattr(renewed, "_RENEWAL_SECONDS", 0.0)
+
+
+@pytest.fixture
+def consumers(monkeypatch: pytest.MonkeyPatch, at_once: None) -> list[FakeConsumer]:  # noqa: ARG001 - for its effect
+    """Return the consumers that are opened."""
+    return noting(monkeypatch, "Consumer", FakeConsumer)
+
+
+def noting(
+    monkeypatch: pytest.MonkeyPatch, name: str, make: Callable[[Mapping[str, Any]], Any]
+) -> list[Any]:
+    """Let `kafka_client.clients` open clients of another class; return the list of them."""
+    opened: list[Any] = []
+
+    def opening(properties: Mapping[str, Any]) -> object:
+        opened.append(make(properties))
+        return opened[-1]
+
+    monkeypatch.setattr(clients, name, opening)
+    return opened
+
+
+def lose(report: Callable[[str], None]) -> None:
+    """Report twice that a client knows no broker."""
+    for _ in range(2):
+        report(statistics(COORDINATOR))
+
+
+def statistics(brokers: Mapping[str, Mapping[str, str]]) -> str:
+    return json.dumps({"name": "client", "brokers": brokers})
+
+
+def test_a_client_that_knows_no_broker_is_replaced(at_once: None) -> None:  # noqa: ARG001 - for its effect
+    client = Renewed(Client)
+    first = client.get()
+    lose(first.loss.take_statistics)
+    second = client.get()
+    assert second is not first
+    lose(first.loss.take_statistics)
+    assert client.get() is second
+    lose(second.loss.take_statistics)
+    assert client.get() not in (first, second)
+
+
+@pytest.mark.parametrize(
+    "reports",
+    [
+        pytest.param([CONFIGURED] * 9, id="the broker is down"),
+        pytest.param([{**CONFIGURED, **COORDINATOR}] * 9, id="a coordinator is known, too"),
+        pytest.param([{}, CONFIGURED] * 9, id="each loss ends"),
+        pytest.param([COORDINATOR], id="once"),
+    ],
+)
+def test_a_client_that_knows_a_broker_is_kept(
+    reports: list[dict[str, dict[str, str]]],
+    at_once: None,  # noqa: ARG001 - for its effect
+) -> None:
+    client = Renewed(Client)
+    first = client.get()
+    for brokers in reports:
+        first.loss.take_statistics(statistics(brokers))
+    assert client.get() is first
+
+
+def test_a_client_is_replaced_after_a_while_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("kafka_client.renewed.time.monotonic", lambda: now[0])
+    client = Renewed(Client)
+    first = client.get()
+    first.loss.take_error(NO_ANSWER)
+    now[0] += renewed._RENEWAL_SECONDS - 0.1  # noqa: SLF001 - the limit of the test
+    assert client.get() is first
+    now[0] += 0.2
+    assert client.get() is not first
+
+
+def test_the_next_consumer_reads_on(consumers: list[FakeConsumer]) -> None:
+    consumer = UserConsumer({})
+    consumer.assign([TopicPartition("read", 0, 3), TopicPartition("unread", 0, OFFSET_BEGINNING)])
+    first = consumers[0]
+    first.read["read"] = 5
+    lose(first.report)
+    consumer.poll(0)
+    _, second = consumers
+    assert first.is_closed
+    assert second.assigned == {"read": 5, "unread": OFFSET_BEGINNING}
+    # Nothing has been read since: the third consumer begins where the second one did.
+    lose(second.report)
+    places = [TopicPartition("read", 0), TopicPartition("unread", 0)]
+    assert [it.offset for it in consumer.position(places)] == [5, OFFSET_BEGINNING]
+    assert consumers[2].assigned == second.assigned
+    consumer.close()
+    assert [it.is_closed for it in consumers] == [True, True, True]
+
+
+def test_the_next_consumer_reads_nothing_that_was_unassigned(
+    consumers: list[FakeConsumer],
+) -> None:
+    consumer = UserConsumer({})
+    consumer.assign([TopicPartition("left", 0, 3)])
+    consumer.unassign()
+    lose(consumers[0].report)
+    consumer.poll(0)
+    assert consumers[1].assigned == {}
+
+
+def test_an_admin_client_without_an_answer_is_replaced(
+    monkeypatch: pytest.MonkeyPatch,
+    at_once: None,  # noqa: ARG001 - for its effect
+) -> None:
+    admins = noting(monkeypatch, "AdminClient", FakeAdmin)
+    admin = UserAdmin({})
+    admin.list_topics()
+    admins[0].error = REFUSED
+    with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
+        admin.create_topics([])["topic"].result()
+    admins[0].error = NO_ANSWER
+    with pytest.raises(KafkaException, match="_TIMED_OUT"):
+        admin.create_topics([])["topic"].result()
+    admin.list_topics()
+    admins[1].error = NO_ANSWER
+    with pytest.raises(KafkaException, match="_TIMED_OUT"):
+        admin.list_topics()
+    admin.list_topics()
+    assert [it.requests for it in admins] == [3, 2, 1]
