@@ -14,7 +14,6 @@ from cli.client.topics import connected, partitions_of
 from cli.errors import BrokerError, UsageError
 from correlation.engine.heartbeats import CLOSED, Heartbeat, heartbeat_to_record
 from kafka_client.consumers import open_consumer
-from kafka_client.delivery import flush
 from kafka_client.rights import with_right
 from kafka_client.topic_offsets import KafkaOffsets
 
@@ -77,16 +76,15 @@ class EventSender:
         """Wait, and process delivery reports meanwhile."""
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:
-            # A longer call would not end with Ctrl-C.
-            self._producer.poll(min(left, _POLL_SECONDS))
+            self._producer.poll(left)
 
     def finish(self) -> Delivery:
         """Wait until all records are delivered or failed; return the counts."""
-        waiting = flush(self._producer, _FLUSH_SECONDS)
+        waiting = self._producer.flush(_FLUSH_SECONDS)
         self._alone = True
         for record in self._again:
             self._hand_over(*record)
-            waiting += flush(self._producer, _FLUSH_SECONDS)
+            waiting += self._producer.flush(_FLUSH_SECONDS)
         if waiting:
             self._failed += waiting
             self._first_error = self._first_error or "the broker did not answer"
@@ -145,7 +143,7 @@ def send_lines(
     key_path
         Dotted path of the field that becomes the record's key; no key by default.
     schedule
-        Time at which each event is due; without delay by default.
+        Time at which each event is due, after the first one was sent; without delay by default.
     """
     begin = time.monotonic()
     number = 0
@@ -155,6 +153,8 @@ def send_lines(
             if schedule is not None:
                 sender.wait(begin + schedule(number, value) - time.monotonic())
             sender.send(topic, _read_key(value, key_path), value)
+            if number == 0:
+                begin = time.monotonic()
             number += 1
         yield len(line)
 

@@ -17,7 +17,6 @@ from cli.client.topics import broker_error
 from cli.errors import BrokerError
 from correlation.config_records import Unreadable
 from correlation.newest_records import NewestRecords, deletion_headers
-from kafka_client.delivery import flush
 from kafka_client.messages import as_bytes, message_headers
 from kafka_client.rights import with_right
 
@@ -100,7 +99,7 @@ def remove(settings: Settings, shown: Iterable[Found]) -> list[Found]:
                 headers=list(deletion_headers(newest.version(it.record.key))),
                 on_delivery=delivered,
             )
-        left = flush(producer, _SEND_SECONDS)
+        left = producer.flush(_SEND_SECONDS)
     except KafkaException as error:
         raise broker_error(settings, error) from error
     if failures or left:

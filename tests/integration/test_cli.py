@@ -259,8 +259,8 @@ def test_produce_keeps_the_recorded_pace(
     assert done.returncode == 0, done.stderr
     read = read_committed(kafka_bootstrap, f"{topic_prefix}.acoustic")
     times = sorted(record.timestamp_ms for record in read)
-    # Two seconds of recorded time at twice the pace; the first may be sent late, the last is not.
-    assert times[-1] - times[0] >= 500
+    # Two seconds of recorded time at twice the pace, less what rounding to ms may take.
+    assert times[-1] - times[0] >= 990
 
 
 def test_produce_says_so_when_the_topic_is_missing(environment: dict[str, str]) -> None:
