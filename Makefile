@@ -1,6 +1,6 @@
 # Commands for development. `make help` lists the targets.
 
-# Python 3.11 to 3.13; PYTHON=... selects another interpreter than the first one in PATH.
+# Python 3.11 or newer; PYTHON=... selects another interpreter than the first one in PATH.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -39,8 +39,8 @@ help: ## list the targets
 setup: $(INSTALLED) ## create the virtual environment with the pinned packages
 
 $(INSTALLED): requirements/dev.txt requirements/build.txt pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || { \
-	  echo "Python 3.11 to 3.13 is needed; $(PYTHON) is $$($(PYTHON) --version 2>&1 || true)." \
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Python 3.11 or newer is needed; $(PYTHON) is $$($(PYTHON) --version 2>&1 || true)." \
 	       "Install it and run: make PYTHON=python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
 	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 	  echo "Python's venv module is missing: on Debian or Ubuntu apt-get install python3-venv" >&2; \
