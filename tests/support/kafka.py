@@ -18,6 +18,8 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka import KafkaProducer  # type: ignore[import-untyped]  # has no types
 
+from kafka_client.clients import UserAdmin
+from kafka_client.partition_offsets import Edge, list_offsets
 from tests.support.patience import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from confluent_kafka.admin import TopicDescription
 
 _POLL_SECONDS = 0.2
+# The markers of a confirmed commit are written sooner; without them, a transaction is open.
+_MARKER_SECONDS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +110,9 @@ def topic_id(bootstrap: str, topic: str) -> str:
     return str(found.topic_id).replace("+", "-").replace("/", "_")
 
 
-def describe_topic(client: AdminClient, topic: str, deadline: float) -> TopicDescription:
+def describe_topic(
+    client: AdminClient | UserAdmin, topic: str, deadline: float
+) -> TopicDescription:
     """Return the id and the partitions of a topic."""
     while True:
         try:
@@ -233,7 +239,7 @@ class TopicReader:
         self._id = ""
         # Next offset of each partition.
         self._next: dict[int, int] = {}
-        self._admin = AdminClient({"bootstrap.servers": bootstrap})
+        self._admin = UserAdmin({"bootstrap.servers": bootstrap})
         self._consumer = Consumer(
             {
                 "bootstrap.servers": bootstrap,
@@ -261,7 +267,8 @@ class TopicReader:
         ----------
         until
             Predicate that decides from all records whether to stop. It is first called when each
-            partition has been read to its end; by default reading then stops.
+            partition has been read to its end; by default reading then stops, and includes all
+            transactions whose commit was confirmed before.
         timeout_seconds
             Max wait.
 
@@ -273,7 +280,7 @@ class TopicReader:
         deadline = time.monotonic() + timeout_seconds
         self._describe(deadline)
         # While records keep arriving, the client never reports the end; the current ends are used.
-        ends = {number: self._end(number, deadline) for number in self._next}
+        ends = self._ends(deadline, with_markers=until is None)
         if self._has_reached(ends) and (until is None or until(self._records)):
             return list(self._records)
         self._consumer.assign([TopicPartition(self._topic, *place) for place in self._next.items()])
@@ -319,22 +326,24 @@ class TopicReader:
         else:
             raise KafkaException(error)
 
-    def _end(self, partition: int, deadline: float) -> int:
-        """Return the end offset of a partition, after waiting until it has a leader."""
-        place = TopicPartition(self._topic, partition)
+    def _ends(self, deadline: float, *, with_markers: bool) -> dict[int, int]:
+        """Return the committed end offset of each partition.
+
+        Kafka confirms a commit before it writes the transaction's markers, without which its
+        records are not read. With `with_markers` they are awaited.
+        """
+        places = [(self._topic, number) for number in self._next]
+        open_at = time.monotonic() + _MARKER_SECONDS
         while True:
             left = max(deadline - time.monotonic(), _POLL_SECONDS)
-            try:
-                return int(self._consumer.get_watermark_offsets(place, left)[1])
-            except KafkaException as error:
-                moving = error.args[0].code() in {
-                    KafkaError.NOT_LEADER_FOR_PARTITION,
-                    KafkaError.LEADER_NOT_AVAILABLE,
-                }
-                if not moving or time.monotonic() > deadline:
-                    raise
-                # Lets the client query the leader again.
-                self._consumer.poll(_POLL_SECONDS)
+            every, committed = (
+                list_offsets(self._admin, places, edge, left)
+                for edge in (Edge.END, Edge.COMMITTED_END)
+            )
+            are_written = all(committed[it] >= every[it] for it in places)
+            if are_written or not with_markers or time.monotonic() > min(open_at, deadline):
+                return {number: end for (_, number), end in committed.items()}
+            self._consumer.poll(_POLL_SECONDS)
 
 
 def read_committed(
