@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
@@ -12,7 +15,7 @@ from kafka_client.rights import is_missing_right, with_right
 from kafka_client.settings import user_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from concurrent.futures import Future
 
     from confluent_kafka import Message
@@ -31,12 +34,13 @@ if TYPE_CHECKING:
 
 _Asked = TypeVar("_Asked")
 _Answer = TypeVar("_Answer")
+_log = logging.getLogger(__name__)
 
 
 class UserConsumer:
     """Consumer of a user, and its successors; see `kafka_client.consumers.open_consumer`.
 
-    After it has lost its brokers, another client goes on at the same positions (`Renewed`).
+    If it may have lost its brokers, another client goes on at the same positions (`Renewed`).
     Parameters and results of the methods are those of `confluent_kafka.Consumer`.
 
     Parameters
@@ -52,94 +56,111 @@ class UserConsumer:
 
     def __init__(self, properties: Properties) -> None:
         self.user = user_of(properties)
-        self._renewed = Renewed(lambda loss: Consumer({**properties, **loss.properties()}))
-        self._client = self._renewed.get()
+        self._renewed = Renewed(
+            lambda loss: (Consumer({**loss.properties(), **properties}), loss),
+        )
+        self._client, _ = self._renewed.get()
         # Where this client begins to read each assigned partition.
         self._begins: dict[tuple[str, int], int] = {}
 
     def assign(self, partitions: Sequence[TopicPartition]) -> None:
         """Read these partitions, and no others, from their offsets on."""
-        client = self._present()
-        self._begins = {(it.topic, it.partition): it.offset for it in partitions}
+        client, _ = self._present()
+        self._begins = _offsets(partitions)
         client.assign(list(partitions))
 
     def unassign(self) -> None:
         """Read no partition."""
-        client = self._present()
+        client, _ = self._present()
         self._begins = {}
         client.unassign()
 
     def poll(self, timeout: float) -> Message | None:
         """Return the next message; None if none arrives in time."""
-        return self._present().poll(timeout)
+        client, _ = self._present()
+        return client.poll(timeout)
 
     def consume(self, num_messages: int, timeout: float) -> list[Message]:
         """Return the next messages."""
-        return self._present().consume(num_messages, timeout)
+        client, _ = self._present()
+        return client.consume(num_messages, timeout)
 
     def position(self, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
-        """Return the next offset of each assigned partition."""
-        return [self._reached(it) for it in self._present().position(list(partitions))]
+        """Return the next offset of each partition; its assigned one before the first record."""
+        client, _ = self._present()
+        return self._reached(client, partitions)
 
     def list_topics(self, topic: str | None = None, timeout: float = -1) -> ClusterMetadata:
         """Return the metadata of a topic, or of all topics."""
-        found: ClusterMetadata = self._present().list_topics(topic, timeout)
+        client, loss = self._present()
+        found: ClusterMetadata = _asked(lambda: client.list_topics(topic, timeout), loss)
         return found
 
     def get_watermark_offsets(
         self, partition: TopicPartition, timeout: float = -1
     ) -> tuple[int, int]:
         """Return the begin and end offset of a partition."""
-        return self._present().get_watermark_offsets(partition, timeout)
+        client, loss = self._present()
+        return _asked(lambda: client.get_watermark_offsets(partition, timeout), loss)
 
     def offsets_for_times(
         self, partitions: Sequence[TopicPartition], timeout: float = -1
     ) -> list[TopicPartition]:
         """Return the offset of each partition's first record from a time on."""
-        return self._present().offsets_for_times(list(partitions), timeout)
+        client, loss = self._present()
+        return _asked(lambda: client.offsets_for_times(list(partitions), timeout), loss)
 
     def close(self) -> None:
         """Close the connection."""
         self._client.close()
 
-    def _present(self) -> Consumer:
-        client = self._renewed.get()
+    def _present(self) -> tuple[Consumer, Loss]:
+        client, loss = self._renewed.get()
         if client is not self._client:
-            former, self._client = self._client, client
-            places = [TopicPartition(*it) for it in self._begins]
-            reached = [self._reached(it) for it in former.position(places)] if places else []
-            former.close()
-            self._begins = {(it.topic, it.partition): it.offset for it in reached}
+            former = self._client
+            reached = self._reached(former, [TopicPartition(*it) for it in self._begins])
             client.assign(reached)
-        return client
+            self._client, self._begins = client, _offsets(reached)
+            try:
+                former.close()
+            except KafkaException as error:
+                _log.warning("a former consumer was not closed: %s", error)
+        return client, loss
 
-    def _reached(self, position: TopicPartition) -> TopicPartition:
-        """Return a position; where the reading began if no record has been read since."""
-        if position.offset >= 0:
-            return position
-        place = (position.topic, position.partition)
-        return TopicPartition(*place, self._begins.get(place, position.offset))
+    def _reached(
+        self, client: Consumer, partitions: Sequence[TopicPartition]
+    ) -> list[TopicPartition]:
+        """Return positions of a client."""
+        places = client.position(list(partitions)) if partitions else []
+        begins = self._begins
+        return [
+            it
+            if it.offset >= 0
+            else TopicPartition(
+                it.topic, it.partition, begins.get((it.topic, it.partition), it.offset)
+            )
+            for it in places
+        ]
 
 
 class UserAdmin:
     """Admin client of a user, and its successors; parameters and attributes as of `UserConsumer`.
 
-    After a request without an answer, another client sends the next one. Parameters and results of
-    the methods are those of `confluent_kafka.admin.AdminClient`.
+    After a request without an answer, another client may send the next one (`Renewed`). Parameters
+    and results of the methods are those of `confluent_kafka.admin.AdminClient`.
     """
 
     def __init__(self, properties: Properties) -> None:
         self.user = user_of(properties)
         self._renewed = Renewed(lambda loss: (AdminClient(properties), loss))
+        self._lock = threading.Lock()
+        # Answers for which a client waits: if it was destroyed, they would never arrive.
+        self._waiting: list[tuple[AdminClient, Future[Any]]] = []
 
     def list_topics(self, topic: str | None = None, timeout: float = -1) -> ClusterMetadata:
         """Return the metadata of a topic, or of all topics."""
         client, loss = self._renewed.get()
-        try:
-            return client.list_topics(topic, timeout)
-        except KafkaException as error:
-            loss.take_error(error)
-            raise
+        return _asked(lambda: client.list_topics(topic, timeout), loss)
 
     def describe_topics(
         self,
@@ -147,8 +168,7 @@ class UserAdmin:
         **options: Any,  # noqa: ANN401 - the client's
     ) -> dict[str, Future[TopicDescription]]:
         """Describe topics."""
-        client, loss = self._renewed.get()
-        return _watched(client.describe_topics(topics, **options), loss)
+        return self._ask(lambda client: client.describe_topics(topics, **options))
 
     def create_topics(
         self,
@@ -156,8 +176,7 @@ class UserAdmin:
         **options: Any,  # noqa: ANN401 - the client's
     ) -> dict[str, Future[None]]:
         """Create topics."""
-        client, loss = self._renewed.get()
-        return _watched(client.create_topics(topics, **options), loss)
+        return self._ask(lambda client: client.create_topics(topics, **options))
 
     def describe_configs(
         self,
@@ -165,8 +184,7 @@ class UserAdmin:
         **options: Any,  # noqa: ANN401 - the client's
     ) -> dict[ConfigResource, Future[dict[str, ConfigEntry]]]:
         """Return the settings of topics."""
-        client, loss = self._renewed.get()
-        return _watched(client.describe_configs(resources, **options), loss)
+        return self._ask(lambda client: client.describe_configs(resources, **options))
 
     def incremental_alter_configs(
         self,
@@ -174,8 +192,7 @@ class UserAdmin:
         **options: Any,  # noqa: ANN401 - the client's
     ) -> dict[ConfigResource, Future[None]]:
         """Alter settings of topics."""
-        client, loss = self._renewed.get()
-        return _watched(client.incremental_alter_configs(resources, **options), loss)
+        return self._ask(lambda client: client.incremental_alter_configs(resources, **options))
 
     def list_offsets(
         self,
@@ -183,15 +200,50 @@ class UserAdmin:
         **options: Any,  # noqa: ANN401 - the client's
     ) -> dict[TopicPartition, Future[ListOffsetsResultInfo]]:
         """Return offsets of partitions."""
+        return self._ask(lambda client: client.list_offsets(offsets, **options))
+
+    def _ask(
+        self, request: Callable[[AdminClient], dict[_Asked, Future[_Answer]]]
+    ) -> dict[_Asked, Future[_Answer]]:
+        """Send a request."""
         client, loss = self._renewed.get()
-        return _watched(client.list_offsets(offsets, **options), loss)
+        answers = request(client)
+        for answer in answers.values():
+            answer.add_done_callback(partial(_note_answer, loss))
+        with self._lock:
+            former = self._waiting
+            waiting = [(client, it) for it in answers.values()]
+            self._waiting = [it for it in former + waiting if not it[1].done()]
+        # Clients are destroyed in this thread, and after the lock is free.
+        del former, waiting
+        return answers
 
 
-def _watched(answers: dict[_Asked, Future[_Answer]], loss: Loss) -> dict[_Asked, Future[_Answer]]:
-    """Let a loss take each answer when it arrives."""
-    for answer in answers.values():
-        answer.add_done_callback(loss.take_answer)
-    return answers
+def _offsets(partitions: Sequence[TopicPartition]) -> dict[tuple[str, int], int]:
+    return {(it.topic, it.partition): it.offset for it in partitions}
+
+
+def _asked(request: Callable[[], _Answer], loss: Loss) -> _Answer:
+    """Send a request and wait for its answer, which a loss takes."""
+    try:
+        answer = request()
+    except KafkaException as error:
+        loss.take_error(error)
+        raise
+    loss.take_answer()
+    return answer
+
+
+def _note_answer(loss: Loss, answer: Future[Any]) -> None:
+    """Let a loss take an answer that has arrived."""
+    error = answer.exception()
+    if isinstance(error, KafkaException):
+        loss.take_error(error)
+    # When a request for offsets times out, librdkafka reports an invalid offset and no error.
+    elif getattr(answer.result(), "offset", 0) < 0:
+        loss.take_error(KafkaException(KafkaError(KafkaError._TIMED_OUT)))  # noqa: SLF001 - librdkafka's own codes carry the underscore
+    else:
+        loss.take_answer()
 
 
 def find_unwritable(

@@ -18,40 +18,47 @@ from confluent_kafka import KafkaError, KafkaException
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from concurrent.futures import Future
 
 _Client = TypeVar("_Client")
 _log = logging.getLogger(__name__)
-# Interval of the statistics. A client that nobody polls keeps them all, about 1 kB each.
+# Interval of the statistics of a client. It keeps them, several kB each, until it is polled.
 _STATISTICS_MS = 15_000
 # A client that loses its brokers and finds them again may know none in one of the statistics.
 _STATISTICS_WITHOUT_BROKERS = 2
-# Error codes of requests that were not answered, or not sent; also for want of a leader.
+# Error codes of requests that were not sent, or not answered.
 _UNANSWERED = frozenset(
     {
         KafkaError._TIMED_OUT,  # noqa: SLF001 - librdkafka's own codes carry the underscore
         KafkaError._TIMED_OUT_QUEUE,  # noqa: SLF001 - as above
         KafkaError._TRANSPORT,  # noqa: SLF001 - as above
+        # No leader is known.
         KafkaError._NOENT,  # noqa: SLF001 - as above
     }
 )
-# Min time between two clients: while the broker is down, requests of each one stay unanswered.
+# Min time between two clients, which doubles while none gets an answer.
 _RENEWAL_SECONDS = 5.0
+_MAX_RENEWAL_SECONDS = 60.0
 
 
 class Loss:
-    """Whether a client has lost its brokers, as far as it reports.
+    """Whether a client may have lost its brokers.
 
     A client refers to it, and it does not refer to the client: a client in a cycle of references
     would be closed by the garbage collector, at any moment and in any thread.
     """
 
     def __init__(self) -> None:
-        self._reported = threading.Event()
+        self._is_likely = False
+        self._has_answered = False
         self._without_brokers = 0
 
     def __bool__(self) -> bool:
-        return self._reported.is_set()
+        return self._is_likely
+
+    @property
+    def has_answered(self) -> bool:
+        """Whether a request of the client was ever answered."""
+        return self._has_answered
 
     def properties(self) -> dict[str, Any]:
         """Return librdkafka properties with which a client reports what it knows, when polled."""
@@ -65,22 +72,22 @@ class Loss:
         """
         brokers = json.loads(statistics)["brokers"].values()
         if any(it["source"] != "logical" for it in brokers):
-            self._without_brokers = 0
+            self._is_likely, self._without_brokers = False, 0
             return
         self._without_brokers += 1
         if self._without_brokers >= _STATISTICS_WITHOUT_BROKERS:
-            self._reported.set()
+            self._is_likely = True
 
-    def take_answer(self, answer: Future[Any]) -> None:
-        """Take the answer to a request, or its error."""
-        error = answer.exception()
-        if isinstance(error, KafkaException):
-            self.take_error(error)
+    def take_answer(self) -> None:
+        """Take the answer to a request."""
+        self._is_likely, self._has_answered = False, True
 
     def take_error(self, error: KafkaException) -> None:
         """Take the error of a request; without an answer, the brokers may be lost or down."""
         if error.args[0].code() in _UNANSWERED:
-            self._reported.set()
+            self._is_likely = True
+        else:
+            self.take_answer()
 
 
 class Renewed(Generic[_Client]):
@@ -95,19 +102,33 @@ class Renewed(Generic[_Client]):
     def __init__(self, open_client: Callable[[Loss], _Client]) -> None:
         self._open_client = open_client
         self._lock = threading.Lock()
-        # Requests of other threads may still wait for its answers.
-        self._former: _Client | None = None
-        self._client = self._open()
+        self._pause_seconds = _RENEWAL_SECONDS
+        self._renewable_at = time.monotonic() + self._pause_seconds
+        self._loss = Loss()
+        self._client = open_client(self._loss)
 
     def get(self) -> _Client:
-        """Return the client, or its successor after it has lost its brokers."""
+        """Return the client, or its successor if it may have lost its brokers."""
+        # A former client is destroyed after the lock is free, unless the caller refers to it.
+        former = None
         with self._lock:
             if self._loss and time.monotonic() >= self._renewable_at:
-                _log.info("a Kafka client has lost its brokers and is opened again")
-                self._former, self._client = self._client, self._open()
-            return self._client
+                former = self._renew()
+            client = self._client
+        del former
+        return client
 
-    def _open(self) -> _Client:
-        self._loss = Loss()
-        self._renewable_at = time.monotonic() + _RENEWAL_SECONDS
-        return self._open_client(self._loss)
+    def _renew(self) -> _Client | None:
+        """Replace the client, if another one can be opened; return the former one."""
+        seconds = _RENEWAL_SECONDS if self._loss.has_answered else 2 * self._pause_seconds
+        self._pause_seconds = min(seconds, _MAX_RENEWAL_SECONDS)
+        self._renewable_at = time.monotonic() + self._pause_seconds
+        loss = Loss()
+        try:
+            client = self._open_client(loss)
+        except KafkaException as error:
+            _log.warning("a Kafka client without an answer was not opened again: %s", error)
+            return None
+        _log.info("a Kafka client without an answer is opened again")
+        former, self._client, self._loss = self._client, client, loss
+        return former

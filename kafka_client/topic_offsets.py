@@ -14,6 +14,7 @@ from kafka_client.partition_offsets import Edge, OffsetRange, Place, list_offset
 from kafka_client.topic_ids import read_topic_id
 
 if TYPE_CHECKING:
+    from kafka_client.clients import UserConsumer
     from kafka_client.settings import Properties
 
 _TIMEOUT_SECONDS = 10.0
@@ -47,10 +48,8 @@ class KafkaOffsets:
 
     def __init__(self, properties: Properties, group: str) -> None:
         self._admin = UserAdmin(properties)
-        # Only one record is read, so prefetching is kept small.
-        self._consumer = open_consumer(
-            properties, group, fetch_wait_max_ms=50, queued_max_messages_kbytes=1024
-        )
+        self._properties, self._group = properties, group
+        self._consumer = self._open_consumer()
 
     def partitions(self) -> dict[str, int]:
         """Return the number of partitions of every topic.
@@ -170,6 +169,9 @@ class KafkaOffsets:
                 for message in read_ranges(self._consumer, ranges, deadline):
                     last[place_of(message)] = (message.offset() or 0) + 1
             except KafkaException:
+                # It may have lost its brokers.
+                self._consumer.close()
+                self._consumer = self._open_consumer()
                 break
             for place, there in ranges.items():
                 if place in last or there.begin == begins.get(place, 0):
@@ -177,6 +179,17 @@ class KafkaOffsets:
                     del waiting[place]
             step *= 16
         return found
+
+    def _open_consumer(self) -> UserConsumer:
+        return open_consumer(
+            self._properties,
+            self._group,
+            # Only one record is read, so prefetching is kept small.
+            fetch_wait_max_ms=50,
+            queued_max_messages_kbytes=1024,
+            # It may not be polled for days, for which it would keep them.
+            statistics_interval_ms=0,
+        )
 
     def close(self) -> None:
         """Close the connection."""

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 # The client's broker id of a bootstrap address.
 _BOOTSTRAP = -1
 _SHORTEST_SECONDS = 1.0
+# A producer that was not used for this time may have lost its brokers (`kafka_client.renewed`).
+_IDLE_SECONDS = 60.0
 # Error codes of a producer that is not the newest with its transactional id any more, or whose id
 # the broker has forgotten after days without a transaction.
 _OVERTAKEN = frozenset(
@@ -83,6 +85,7 @@ class Transactions:
         self._is_settled = False
         # None: another process may have begun since the last write of this one.
         self._producer: Producer | None = None
+        self._used_at = 0.0
 
     def settle(self) -> None:
         """End a transaction of this id that an earlier process, or an error, has left open.
@@ -115,7 +118,8 @@ class Transactions:
     def begin(self) -> None:
         """Become the newest process that writes; this ends an open transaction of another one.
 
-        Nothing is done if no other process has begun since the last call, as far as this one knows.
+        Nothing is done if this process has begun or written within the last minute, and as far as
+        it knows no other one has begun since.
 
         Raises
         ------
@@ -124,10 +128,12 @@ class Transactions:
         BrokerError
             When the broker does not answer.
         """
-        if self._producer is not None:
+        is_recent = time.monotonic() - self._used_at < _IDLE_SECONDS
+        if self._producer is not None and is_recent:
             return
         try:
             self._producer = self._open(self._settings.broker_timeout_seconds)
+            self._used_at = time.monotonic()
         except KafkaException as error:
             raise _not_written(error) from error
         self._is_settled = True
@@ -166,7 +172,8 @@ class Transactions:
             When the transaction was aborted, or the broker did not confirm its commit in time.
         """
         deadline = time.monotonic() + timeout_seconds
-        self.begin()
+        if self._producer is None:
+            self.begin()
         producer, self._producer = self._producer, None
         if producer is None:
             raise ValueError("begin opens a producer")
@@ -188,7 +195,7 @@ class Transactions:
                 f"force, or none of them; compare with GET /v1/config ({_sentence(error)})"
             ) from error
         self._is_settled = True
-        self._producer = producer
+        self._producer, self._used_at = producer, time.monotonic()
         return max(offsets, default=-1)
 
     def _aborted(self, producer: Producer, cause: Exception) -> ServiceError:

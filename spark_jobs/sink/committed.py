@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from kafka_client.partition_offsets import TIMEOUTS
+from kafka_client.renewed import Renewed
 
 if TYPE_CHECKING:
     from spark_jobs.settings import Properties
@@ -52,21 +53,19 @@ class CommittedOffset:
         self, topic: str, group: str, properties: Properties, *, decided: bool = True
     ) -> None:
         self.topic, self.name = topic, group
+        settings = {
+            **properties,
+            "group.id": group,
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed" if decided else "read_uncommitted",
+        }
         # The consumer is kept open: connecting takes longer than the query.
-        self._consumer = Consumer(
-            {
-                **properties,
-                "group.id": group,
-                "enable.auto.commit": False,
-                "isolation.level": "read_committed" if decided else "read_uncommitted",
-            },
-            logger=_client_log,
-        )
+        self._renewed = Renewed(lambda loss: (Consumer(settings, logger=_client_log), loss))
 
     @property
     def group(self) -> object:
         """Metadata of the group, for commits in a transaction."""
-        return self._consumer.consumer_group_metadata()
+        return self._renewed.get()[0].consumer_group_metadata()
 
     def at(self, offset: int, metadata: str = "") -> TopicPartition:
         """Return an offset to commit."""
@@ -88,12 +87,15 @@ class CommittedOffset:
         deadline, timeout = time.monotonic() + patience_seconds, _FIRST_TIMEOUT_SECONDS
         asked = TopicPartition(self.topic, 0)
         while True:
+            consumer, loss = self._renewed.get()
             try:
-                committed = self._consumer.committed([asked], timeout=timeout)[0]
+                committed = consumer.committed([asked], timeout=timeout)[0]
                 error = committed.error
             except KafkaException as raised:
-                error = self._reported() or raised.args[0]
+                loss.take_error(raised)
+                error = _reported(consumer) or raised.args[0]
             else:
+                loss.take_answer()
                 if error is None:
                     # A negative offset means that no offset was committed.
                     return committed if committed.offset >= 0 else None
@@ -106,11 +108,12 @@ class CommittedOffset:
                 raise KafkaException(error)
             time.sleep(_PAUSE_SECONDS)
 
-    def _reported(self) -> KafkaError | None:
-        """Return the error that the client reports apart from requests: of a missing right."""
-        message = self._consumer.poll(0)
-        return None if message is None else message.error()
-
     def close(self) -> None:
         """Close the connection."""
-        self._consumer.close()
+        self._renewed.get()[0].close()
+
+
+def _reported(consumer: Consumer) -> KafkaError | None:
+    """Return the error that a client reports apart from requests: of a missing right."""
+    message = consumer.poll(0)
+    return None if message is None else message.error()

@@ -11,11 +11,11 @@ from confluent_kafka import KafkaException, Producer, TopicCollection, TopicPart
 
 from cli.stack.broker import HOST, EmbeddedBroker, free_port
 from kafka_client.clients import UserAdmin
-from kafka_client.consumers import END_OF_PARTITION, open_consumer
+from kafka_client.consumers import is_record, open_consumer
 from kafka_client.renewed import Renewed
 from tests.support.hidden_brokers import HidingProxy
-from tests.support.kafka import create_topics
-from tests.support.patience import PATIENCE_SECONDS, wait_until
+from tests.support.kafka import Sent, create_topics, produce
+from tests.support.patience import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,6 +29,7 @@ TOPIC = "events"
 # Without a successor, usually one or more of these do not recover.
 CLIENTS = 20
 ASK_SECONDS = 1
+ATTEMPTS = 5
 
 
 @pytest.fixture
@@ -49,14 +50,13 @@ def test_consumers_find_a_broker_again_that_was_hidden(proxy: HidingProxy) -> No
             consumer = open_consumer(properties(proxy), "hidden", fetch_wait_max_ms=100)
             consumers.append(opened.enter_context(closing(consumer)))
             consumer.assign([TopicPartition(TOPIC, 0, 0)])
-        for consumer in consumers:
-            await_end(consumer)
+        sent = produce(address_of(proxy), TOPIC, [Sent(b"before")] * 3)
+        read = [offsets(consumer, 3) for consumer in consumers]
         hide(proxy, [partial(it.list_topics, TOPIC, ASK_SECONDS) for it in consumers])
-        sender = Producer(properties(proxy))
-        sender.produce(TOPIC, b"1")
-        assert sender.flush(PATIENCE_SECONDS) == 0
-        for consumer in consumers:
-            await_record(consumer)
+        sent += produce(address_of(proxy), TOPIC, [Sent(b"after")] * 3)
+        read = [found + offsets(it, 3) for found, it in zip(read, consumers, strict=True)]
+        # Each record is read once.
+        assert read == [[offset for _, offset in sent]] * CLIENTS
 
 
 def test_producers_find_a_broker_again_that_was_hidden(proxy: HidingProxy) -> None:
@@ -84,8 +84,13 @@ def hide(proxy: HidingProxy, requests: list[Callable[[], object]]) -> None:
     """Hide the broker while clients ask for metadata."""
     proxy.hides = True
     for request in requests:
-        with suppress(KafkaException):
-            request()
+        before = proxy.hidden
+        # A client that has lost its brokers asks no more.
+        for _ in range(ATTEMPTS):
+            with suppress(KafkaException):
+                request()
+            if proxy.hidden > before:
+                break
     assert proxy.hidden > 0
     proxy.hides = False
 
@@ -109,25 +114,17 @@ def is_described(admin: UserAdmin) -> bool:
     return True
 
 
-def await_end(consumer: UserConsumer) -> None:
-    """Wait until a consumer reports the end of the topic."""
+def offsets(consumer: UserConsumer, count: int) -> list[int]:
+    """Return the offsets of the next records."""
+    found: list[int] = []
 
-    def is_at_end() -> bool:
-        message = consumer.poll(ASK_SECONDS)
-        error = None if message is None else message.error()
-        return error is not None and error.code() == END_OF_PARTITION
+    def has_all() -> bool:
+        messages = consumer.consume(count, ASK_SECONDS)
+        found.extend(it.offset() or 0 for it in messages if is_record(it, None))
+        return len(found) >= count
 
-    wait_until(is_at_end)
-
-
-def await_record(consumer: UserConsumer) -> None:
-    """Wait until a consumer reads a record."""
-
-    def has_record() -> bool:
-        message = consumer.poll(ASK_SECONDS)
-        return message is not None and message.error() is None
-
-    wait_until(has_record)
+    wait_until(has_all)
+    return found
 
 
 def address_of(proxy: HidingProxy) -> str:

@@ -18,7 +18,7 @@ from tests.support.hidden_brokers import HidingProxy
 from tests.support.job import JobUnderTest
 from tests.support.patience import MAX_DELAY_US, PATIENCE_SECONDS, wait_until
 from tests.support.proxy import listeners_of
-from tests.support.service_reports import wait_until_running
+from tests.support.service_reports import readiness, wait_until_running
 from tests.support.workload import NearCondition, Occurrence
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def test_service_and_job_go_on_after_no_broker_was_reported(tmp_path: Path) -> N
             found = job.alarms(NEAR.name, awaited=NEAR.pairs(second))
             assert found == sorted(NEAR.pairs([*first, *second]))
             wait_until(lambda: shows(client, NEAR.pairs(second)))
-            wait_until(lambda: client.get("/readyz").status_code == 200)
+            assert readiness(client)["ready"]
             # The service creates a topic and writes; the job reads the records and reports.
             stream = {"topic": f"{PREFIX}-c", "max_uncertainty": "1s", "max_delay": "1s"}
             wait_until(lambda: client.put("/v1/streams/c", json=stream).is_success)

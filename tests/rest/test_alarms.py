@@ -20,6 +20,7 @@ from tests.support.kafka import (
 )
 from tests.support.patience import PATIENCE_SECONDS, wait_until
 from tests.support.results import NOON_US, headers_of, result
+from tests.support.service_reports import readiness
 
 if TYPE_CHECKING:
     from tests.support.event_stream import Event
@@ -291,7 +292,7 @@ def test_foreign_records_do_not_stop_anything(kafka_bootstrap: str) -> None:
         assert len(listed(client)) == 3
         problem = client.get("/v1/alarms").json()["reading"][alarms]
         assert problem.startswith("4 records are not results of conditions and are left out")
-        assert client.get("/readyz").is_success
+        assert readiness(client)["ready"]
 
 
 def test_topic_that_is_deleted_and_created_again_is_followed(kafka_bootstrap: str) -> None:

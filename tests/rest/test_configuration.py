@@ -17,6 +17,7 @@ from kafka_client.clients import UserAdmin
 from kafka_client.partition_offsets import Edge, list_offsets
 from tests.rest.running import fresh_settings, running
 from tests.support.patience import PATIENCE_SECONDS, SERVICE_SECONDS, wait_until
+from tests.support.service_reports import readiness
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -268,7 +269,7 @@ def test_transaction_of_a_killed_service_is_aborted(settings: Settings) -> None:
         assert [it["name"] for it in get(client)] == ["x"]
         put(client, [template("t")])
         assert [it["name"] for it in get(client)] == ["t", "x"]
-        assert client.get("/readyz").json()["unreadable_records"] == []
+        assert readiness(client)["unreadable_records"] == []
 
 
 def test_readers_see_a_transaction_at_once(settings: Settings) -> None:

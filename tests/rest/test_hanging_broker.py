@@ -12,6 +12,7 @@ from service.turns import MAX_WAITING, Turns
 from tests.rest.running import fresh_settings, running
 from tests.support.hanging import hanging
 from tests.support.patience import PATIENCE_SECONDS, wait_until
+from tests.support.service_reports import readiness
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -72,7 +73,7 @@ def test_monitoring_answers_while_writes_wait_for_a_broker_that_hangs(
         assert answered(writes) == too_many + Counter({(201, None): MAX_WAITING + 1})
         written = sum(it.status_code == 201 for it in found)
         assert len(client.get("/v1/streams").json()["items"]) == written + 1
-        assert client.get("/readyz").status_code == 200
+        assert readiness(client)["ready"]
 
 
 def test_write_whose_turn_does_not_come_is_told_so(

@@ -16,6 +16,7 @@ from service.plane import JOB_SILENCE_US
 from tests.rest.running import Service, fresh_settings, running
 from tests.support.kafka import Sent, create_topics, produce
 from tests.support.patience import PATIENCE_SECONDS, wait_until
+from tests.support.service_reports import readiness
 
 if TYPE_CHECKING:
     import httpx
@@ -82,7 +83,7 @@ def test_existing_topics_are_reported_not_changed(kafka_bootstrap: str) -> None:
     create_topics(kafka_bootstrap, {settings.topics.dead_letter: 3})
     for _ in range(2):
         with running(settings) as service:
-            found = service.client.get("/readyz").json()["topic_problems"]
+            found = readiness(service.client)["topic_problems"]
             assert [(it["topic"], it["setting"]) for it in found] == [
                 (settings.topics.config, "cleanup.policy"),
                 (settings.topics.config, "delete.retention.ms"),
@@ -93,9 +94,8 @@ def test_existing_topics_are_reported_not_changed(kafka_bootstrap: str) -> None:
 
 
 def test_ready_when_the_registry_has_caught_up(service: Service) -> None:
-    answer = service.client.get("/readyz")
-    assert (answer.status_code, answer.json()["ready"]) == (200, True)
-    assert answer.json()["topic_problems"] == []
+    found = readiness(service.client)
+    assert (found["ready"], found["topic_problems"]) == (True, [])
     assert service.client.get("/livez").json() == {"live": True}
 
 
@@ -374,5 +374,5 @@ def test_not_ready_and_no_writes_while_the_broker_is_away(own_broker: EmbeddedBr
         assert client.get("/v1/streams/s").status_code == 200
         assert client.get("/livez").status_code == 200
         own_broker.start()
-        wait_until(lambda: client.get("/readyz").status_code == 200)
+        readiness(client)
         assert client.put("/v1/streams/t", json=document).status_code == 201

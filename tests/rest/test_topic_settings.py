@@ -19,6 +19,7 @@ from cli.stack.broker import EmbeddedBroker
 from tests.rest.running import fresh_settings, running
 from tests.support.kafka import create_topics
 from tests.support.patience import PATIENCE_SECONDS
+from tests.support.service_reports import readiness
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,7 +67,7 @@ def test_retention_that_an_earlier_version_set_is_altered_at_start(
     settings = fresh_settings(kafka_bootstrap)
     create_metrics_topic(settings, found)
     with caplog.at_level("INFO", "service.topics"), running(settings) as service:
-        assert service.client.get("/readyz").json()["topic_problems"] == []
+        assert readiness(service.client)["topic_problems"] == []
     assert retention(settings, settings.topics.metrics) == kept
     altered = f"{settings.topics.metrics}: delete.retention.ms altered from {found} to {kept}"
     assert (altered in caplog.text) == (found != kept)
@@ -79,7 +80,7 @@ def test_retention_that_the_service_may_not_alter_is_a_topic_problem(tmp_path: P
         create_metrics_topic(settings, TEN_YEARS)
         allow_all_but_altering(broker.bootstrap, metrics)
         with running(settings) as service:
-            assert service.client.get("/readyz").json()["topic_problems"] == [
+            assert readiness(service.client)["topic_problems"] == [
                 {
                     "topic": metrics,
                     "setting": "delete.retention.ms",

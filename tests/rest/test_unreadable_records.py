@@ -12,6 +12,7 @@ from tests.rest.running import fresh_settings, running
 from tests.rest.test_restart import process
 from tests.support.kafka import Sent, produce, produce_with_unreadable_header
 from tests.support.patience import wait_until
+from tests.support.service_reports import readiness
 
 if TYPE_CHECKING:
     import httpx
@@ -29,10 +30,9 @@ BAD = [
 
 
 def unreadable(client: httpx.Client) -> list[dict[str, Any]]:
-    answer = client.get("/readyz")
-    assert answer.status_code == 200
-    found: list[dict[str, Any]] = answer.json()["unreadable_records"]
-    assert answer.json()["unreadable_records_total"] == len(found)
+    answer = readiness(client)
+    found: list[dict[str, Any]] = answer["unreadable_records"]
+    assert answer["unreadable_records_total"] == len(found)
     return found
 
 

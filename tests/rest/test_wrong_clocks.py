@@ -13,6 +13,7 @@ from correlation.engine.heartbeats import RESET, Heartbeat, heartbeat_from_recor
 from tests.rest.running import Service, fresh_settings, running
 from tests.rest.test_resources import fresh, stream
 from tests.support.kafka import Sent, create_topics, produce, read_committed
+from tests.support.service_reports import readiness
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -124,7 +125,7 @@ def test_heartbeats_must_be_stamped_by_kafka(kafka_bootstrap: str) -> None:
     settings = fresh_settings(kafka_bootstrap)
     create_topics(kafka_bootstrap, {settings.topics.heartbeats: 1})
     with running(settings) as service:
-        (found,) = service.client.get("/readyz").json()["topic_problems"]
+        (found,) = readiness(service.client)["topic_problems"]
         assert (found["topic"], found["setting"], found["needed"]) == (
             settings.topics.heartbeats,
             SETTING,
@@ -132,7 +133,7 @@ def test_heartbeats_must_be_stamped_by_kafka(kafka_bootstrap: str) -> None:
         )
     fresh_one = fresh_settings(kafka_bootstrap)
     with running(fresh_one) as service:
-        assert service.client.get("/readyz").json()["topic_problems"] == []
+        assert readiness(service.client)["topic_problems"] == []
         # The sender's own time is not taken.
         heartbeats = fresh_one.topics.heartbeats
         produce(kafka_bootstrap, heartbeats, [Sent(b"{}", timestamp_ms=32_503_680_000_000)])

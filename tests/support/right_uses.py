@@ -223,7 +223,8 @@ def _alter(place: Installation, topic: str) -> None:
 def _follow(settings: ClientSettings, topic: str, group: str) -> None:
     """Follow a topic until the client knows whether the group has the right."""
     properties = settings.client_properties("tests")
-    with closing(Consumer({**properties, "group.id": group})) as consumer:
+    wanted = {**properties, "group.id": group, "enable.auto.commit": False, "log_level": 2}
+    with closing(Consumer(wanted)) as consumer:
         place = TopicPartition(topic, 0, 0)
         consumer.assign([place])
 

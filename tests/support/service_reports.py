@@ -1,12 +1,14 @@
-"""What the service says of the job: it reads the job's records, and may be behind a test."""
+"""What the service says of itself and of the job, once it has read what the test waits for."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tests.support.patience import wait_until
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import httpx
 
 
@@ -18,6 +20,19 @@ def wait_until_running(client: httpx.Client, path: str, streams: set[str]) -> No
         return (status["state"], set(status["streams"])) == ("running", streams)
 
     wait_until(holds)
+
+
+def readiness(client: httpx.Client, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Return the answer of /readyz, once Kafka has answered the service within its short limit."""
+    answers: list[httpx.Response] = []
+
+    def is_ready() -> bool:
+        answers.append(client.get("/readyz", headers=headers))
+        return answers[-1].status_code == 200
+
+    wait_until(is_ready)
+    found: dict[str, Any] = answers[-1].json()
+    return found
 
 
 def wait_for_metrics(client: httpx.Client, *lines: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import weakref
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -36,6 +37,12 @@ class Client(NamedTuple):
     loss: Loss
 
 
+class Offset(NamedTuple):
+    """An answer to a request for an offset."""
+
+    offset: int
+
+
 class FakeConsumer:
     """A consumer whose positions and reports a test sets."""
 
@@ -43,6 +50,7 @@ class FakeConsumer:
         self.report: Callable[[str], None] = properties["stats_cb"]
         self.assigned: dict[str, int] = {}
         self.read: dict[str, int] = {}
+        self.error: KafkaException | None = None
         self.is_closed = False
 
     def assign(self, partitions: list[TopicPartition]) -> None:
@@ -52,6 +60,8 @@ class FakeConsumer:
         self.assigned, self.read = {}, {}
 
     def position(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        if self.is_closed:
+            raise RuntimeError("Consumer closed")
         reached = self.read
         return [
             TopicPartition(it.topic, it.partition, reached.get(it.topic, OFFSET_INVALID))
@@ -61,27 +71,23 @@ class FakeConsumer:
     def poll(self, _: float) -> None:
         pass
 
+    def list_topics(self, _topic: str | None, _timeout: float) -> None:
+        if self.error is not None:
+            raise self.error
+
     def close(self) -> None:
         self.is_closed = True
 
 
 class FakeAdmin:
-    """An admin client that answers every request with the same error."""
+    """An admin client whose answers a test gives."""
 
     def __init__(self, _: Mapping[str, Any]) -> None:
-        self.error: KafkaException | None = None
-        self.requests = 0
+        self.answers: list[Future[Any]] = []
 
-    def list_topics(self, _topic: str | None, _timeout: float) -> None:
-        self.requests += 1
-        if self.error is not None:
-            raise self.error
-
-    def create_topics(self, _: object) -> dict[str, Future[None]]:
-        self.requests += 1
-        answer: Future[None] = Future()
-        answer.set_exception(self.error)
-        return {"topic": answer}
+    def create_topics(self, _: object) -> dict[str, Future[Any]]:
+        self.answers.append(Future())
+        return {"topic": self.answers[-1]}
 
 
 @pytest.fixture
@@ -152,15 +158,59 @@ def test_a_client_that_knows_a_broker_is_kept(
     assert client.get() is first
 
 
-def test_a_client_is_replaced_after_a_while_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [100.0]
-    monkeypatch.setattr("kafka_client.renewed.time.monotonic", lambda: now[0])
+def test_an_answer_after_the_last_error_keeps_the_client(at_once: None) -> None:  # noqa: ARG001 - for its effect
     client = Renewed(Client)
     first = client.get()
     first.loss.take_error(NO_ANSWER)
-    now[0] += renewed._RENEWAL_SECONDS - 0.1  # noqa: SLF001 - the limit of the test
+    first.loss.take_answer()
     assert client.get() is first
-    now[0] += 0.2
+    first.loss.take_error(NO_ANSWER)
+    first.loss.take_error(REFUSED)
+    assert client.get() is first
+    first.loss.take_error(NO_ANSWER)
+    assert client.get() is not first
+
+
+def test_pauses_between_clients_grow_while_none_gets_an_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr("kafka_client.renewed.time.monotonic", lambda: now[0])
+    client = Renewed(Client)
+
+    def pause() -> float:
+        """Return the time after which a client that gets no answer is replaced."""
+        present, begin = client.get(), now[0]
+        present.loss.take_error(NO_ANSWER)
+        while client.get() is present:
+            now[0] += 1
+        return now[0] - begin
+
+    assert [pause() for _ in range(6)] == [5, 10, 20, 40, 60, 60]
+    client.get().loss.take_answer()
+    assert [pause() for _ in range(3)] == [60, 5, 10]
+
+
+def test_a_client_is_kept_if_no_other_can_be_opened(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr("kafka_client.renewed.time.monotonic", lambda: now[0])
+    failures: list[KafkaException] = []
+
+    def open_client(loss: Loss) -> Client:
+        if failures:
+            raise failures.pop()
+        return Client(loss)
+
+    client = Renewed(open_client)
+    first = client.get()
+    first.loss.take_error(NO_ANSWER)
+    failures.append(REFUSED)
+    now[0] += 60
+    assert client.get() is first
+    assert "was not opened again" in caplog.text
+    now[0] += 60
     assert client.get() is not first
 
 
@@ -194,22 +244,56 @@ def test_the_next_consumer_reads_nothing_that_was_unassigned(
     assert consumers[1].assigned == {}
 
 
+def test_a_consumer_whose_request_is_not_answered_is_replaced(
+    consumers: list[FakeConsumer],
+) -> None:
+    consumer = UserConsumer({})
+    consumer.list_topics()
+    consumers[0].error = REFUSED
+    with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
+        consumer.list_topics()
+    consumers[0].error = NO_ANSWER
+    with pytest.raises(KafkaException, match="_TIMED_OUT"):
+        consumer.list_topics()
+    consumer.list_topics()
+    assert [it.is_closed for it in consumers] == [True, False]
+
+
+@pytest.mark.parametrize("answer", [NO_ANSWER, Offset(-1001)])
 def test_an_admin_client_without_an_answer_is_replaced(
+    answer: KafkaException | Offset,
     monkeypatch: pytest.MonkeyPatch,
     at_once: None,  # noqa: ARG001 - for its effect
 ) -> None:
     admins = noting(monkeypatch, "AdminClient", FakeAdmin)
     admin = UserAdmin({})
-    admin.list_topics()
-    admins[0].error = REFUSED
-    with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
-        admin.create_topics([])["topic"].result()
-    admins[0].error = NO_ANSWER
-    with pytest.raises(KafkaException, match="_TIMED_OUT"):
-        admin.create_topics([])["topic"].result()
-    admin.list_topics()
-    admins[1].error = NO_ANSWER
-    with pytest.raises(KafkaException, match="_TIMED_OUT"):
-        admin.list_topics()
-    admin.list_topics()
-    assert [it.requests for it in admins] == [3, 2, 1]
+    admin.create_topics([])
+    admins[0].answers[0].set_exception(REFUSED)
+    admin.create_topics([])
+    if isinstance(answer, Offset):
+        admins[0].answers[1].set_result(answer)
+    else:
+        admins[0].answers[1].set_exception(answer)
+    admin.create_topics([])
+    admins[1].answers[0].set_result(Offset(0))
+    admin.create_topics([])
+    assert [len(it.answers) for it in admins] == [2, 2]
+
+
+def test_a_former_admin_client_exists_until_its_answers_have_arrived(
+    monkeypatch: pytest.MonkeyPatch,
+    at_once: None,  # noqa: ARG001 - for its effect
+) -> None:
+    admins = noting(monkeypatch, "AdminClient", FakeAdmin)
+    admin = UserAdmin({})
+    admin.create_topics([])
+    admin.create_topics([])
+    waiting, lost = admins[0].answers
+    lost.set_exception(NO_ANSWER)
+    admin.create_topics([])
+    first = weakref.ref(admins[0])
+    admins.clear()
+    assert first() is not None
+    waiting.set_result(None)
+    admin.create_topics([])
+    assert first() is None

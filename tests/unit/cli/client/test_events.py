@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from cli.client.events import at_rate, at_recorded_times
+from cli.client.events import EventSender, at_rate, at_recorded_times, send_lines
 from cli.client.produce import ProduceOptions
 from cli.errors import UsageError
 
@@ -15,6 +15,30 @@ from cli.errors import UsageError
 def test_at_rate_spreads_events_evenly() -> None:
     due = at_rate(4)
     assert [due(number, b"") for number in range(3)] == [0.0, 0.25, 0.5]
+
+
+class SlowSender(EventSender):
+    """Sends nothing; connecting for the first record takes 5 s of a clock that only it moves."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.sent_at: list[float] = []
+
+    def wait(self, seconds: float) -> None:
+        self.now += max(seconds, 0)
+
+    def send(self, topic: str, key: bytes | None, value: bytes) -> None:  # noqa: ARG002 - as typed
+        if not self.sent_at:
+            self.now += 5
+        self.sent_at.append(self.now)
+
+
+def test_pace_counts_from_the_first_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    sender = SlowSender()
+    monkeypatch.setattr("cli.client.events.time.monotonic", lambda: sender.now)
+    lines = [b"1", b"", b"2", b"3"]
+    assert list(send_lines(sender, "t", lines, schedule=at_rate(4))) == [1, 0, 1, 1]
+    assert sender.sent_at == [105.0, 105.25, 105.5]
 
 
 def test_at_recorded_times_follows_the_times_at_the_given_speed() -> None:
