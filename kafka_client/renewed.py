@@ -57,7 +57,7 @@ class Loss:
 
     @property
     def has_answered(self) -> bool:
-        """Whether a request of the client was ever answered."""
+        """Whether a broker has ever answered the client."""
         return self._has_answered
 
     def properties(self) -> dict[str, Any]:
@@ -71,8 +71,10 @@ class Loss:
         which have no address of their own.
         """
         brokers = json.loads(statistics)["brokers"].values()
-        if any(it["source"] != "logical" for it in brokers):
+        known = [it["state"] for it in brokers if it["source"] != "logical"]
+        if known:
             self._is_likely, self._without_brokers = False, 0
+            self._has_answered = self._has_answered or "UP" in known
             return
         self._without_brokers += 1
         if self._without_brokers >= _STATISTICS_WITHOUT_BROKERS:
@@ -84,9 +86,11 @@ class Loss:
 
     def take_error(self, error: KafkaException) -> None:
         """Take the error of a request; without an answer, the brokers may be lost or down."""
-        if error.args[0].code() in _UNANSWERED:
+        code = error.args[0].code()
+        if code in _UNANSWERED:
             self._is_likely = True
-        else:
+        elif code > 0:
+            # The broker's own.
             self.take_answer()
 
 

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
 from kafka_client.clients import UserAdmin
 from kafka_client.consumers import open_consumer, place_of, read_ranges
-from kafka_client.partition_offsets import Edge, OffsetRange, Place, list_offsets
+from kafka_client.partition_offsets import Edge, OffsetRange, Place, is_timeout, list_offsets
 from kafka_client.topic_ids import read_topic_id
 
 if TYPE_CHECKING:
@@ -168,10 +168,11 @@ class KafkaOffsets:
             try:
                 for message in read_ranges(self._consumer, ranges, deadline):
                     last[place_of(message)] = (message.offset() or 0) + 1
-            except KafkaException:
-                # It may have lost its brokers.
-                self._consumer.close()
-                self._consumer = self._open_consumer()
+            except KafkaException as error:
+                if is_timeout(error):
+                    # The consumer may have lost its brokers.
+                    former, self._consumer = self._consumer, self._open_consumer()
+                    former.close()
                 break
             for place, there in ranges.items():
                 if place in last or there.begin == begins.get(place, 0):

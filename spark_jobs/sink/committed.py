@@ -59,6 +59,8 @@ class CommittedOffset:
             "enable.auto.commit": False,
             "isolation.level": "read_committed" if decided else "read_uncommitted",
         }
+        # Failed queries in a row.
+        self._failures = 0
         # The consumer is kept open: connecting takes longer than the query.
         self._renewed = Renewed(lambda loss: (Consumer(settings, logger=_client_log), loss))
 
@@ -92,10 +94,14 @@ class CommittedOffset:
                 committed = consumer.committed([asked], timeout=timeout)[0]
                 error = committed.error
             except KafkaException as raised:
-                loss.take_error(raised)
+                self._failures += 1
+                # The coordinator may only be slow: the client is kept after one of them.
+                if self._failures > 1:
+                    loss.take_error(raised)
                 error = _reported(consumer) or raised.args[0]
             else:
                 loss.take_answer()
+                self._failures = 0
                 if error is None:
                     # A negative offset means that no offset was committed.
                     return committed if committed.offset >= 0 else None

@@ -267,8 +267,7 @@ class TopicReader:
         ----------
         until
             Predicate that decides from all records whether to stop. It is first called when each
-            partition has been read to its end; by default reading then stops, and includes all
-            transactions whose commit was confirmed before.
+            partition has been read to its end; by default reading then stops.
         timeout_seconds
             Max wait.
 
@@ -280,7 +279,7 @@ class TopicReader:
         deadline = time.monotonic() + timeout_seconds
         self._describe(deadline)
         # While records keep arriving, the client never reports the end; the current ends are used.
-        ends = self._ends(deadline, with_markers=until is None)
+        ends = self._ends(Edge.COMMITTED_END, deadline)
         if self._has_reached(ends) and (until is None or until(self._records)):
             return list(self._records)
         self._consumer.assign([TopicPartition(self._topic, *place) for place in self._next.items()])
@@ -326,24 +325,27 @@ class TopicReader:
         else:
             raise KafkaException(error)
 
-    def _ends(self, deadline: float, *, with_markers: bool) -> dict[int, int]:
-        """Return the committed end offset of each partition.
+    def await_markers(self, deadline: float) -> None:
+        """Wait until the transactions that have been committed so far can be read.
 
         Kafka confirms a commit before it writes the transaction's markers, without which its
-        records are not read. With `with_markers` they are awaited.
+        records are not read. A transaction that stays open is awaited for some seconds.
         """
-        places = [(self._topic, number) for number in self._next]
+        self._describe(deadline)
+        ends = self._ends(Edge.END, deadline)
         open_at = time.monotonic() + _MARKER_SECONDS
-        while True:
-            left = max(deadline - time.monotonic(), _POLL_SECONDS)
-            every, committed = (
-                list_offsets(self._admin, places, edge, left)
-                for edge in (Edge.END, Edge.COMMITTED_END)
-            )
-            are_written = all(committed[it] >= every[it] for it in places)
-            if are_written or not with_markers or time.monotonic() > min(open_at, deadline):
-                return {number: end for (_, number), end in committed.items()}
+        while time.monotonic() < min(open_at, deadline):
+            committed = self._ends(Edge.COMMITTED_END, deadline)
+            if all(committed[it] >= end for it, end in ends.items()):
+                break
             self._consumer.poll(_POLL_SECONDS)
+
+    def _ends(self, edge: Edge, deadline: float) -> dict[int, int]:
+        """Return an end offset of each partition."""
+        places = [(self._topic, number) for number in self._next]
+        left = max(deadline - time.monotonic(), _POLL_SECONDS)
+        found = list_offsets(self._admin, places, edge, left)
+        return {number: end for (_, number), end in found.items()}
 
 
 def read_committed(
@@ -352,9 +354,14 @@ def read_committed(
     until: Callable[[list[Received]], bool] | None = None,
     timeout_seconds: float = PATIENCE_SECONDS,
 ) -> list[Received]:
-    """Read a topic from its beginning with a new `TopicReader`."""
+    """Read a topic from its beginning with a new `TopicReader`.
+
+    Without `until`, the transactions are included whose commit was confirmed before.
+    """
     reader = TopicReader(bootstrap, topic)
     try:
+        if until is None:
+            reader.await_markers(time.monotonic() + timeout_seconds)
         return reader.read(until, timeout_seconds)
     finally:
         reader.close()

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 CONFIGURED = {"h:1/bootstrap": {"source": "configured", "state": "DOWN"}}
 COORDINATOR = {"GroupCoordinator": {"source": "logical", "state": "INIT"}}
 NO_ANSWER = KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 - librdkafka's own codes carry the underscore
+LOCAL = KafkaException(KafkaError(KafkaError._UNKNOWN_PARTITION))  # noqa: SLF001 - as above
 REFUSED = KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
 
 
@@ -168,6 +169,8 @@ def test_an_answer_after_the_last_error_keeps_the_client(at_once: None) -> None:
     first.loss.take_error(REFUSED)
     assert client.get() is first
     first.loss.take_error(NO_ANSWER)
+    # An error of the client itself does not prove an answer.
+    first.loss.take_error(LOCAL)
     assert client.get() is not first
 
 
@@ -189,6 +192,11 @@ def test_pauses_between_clients_grow_while_none_gets_an_answer(
     assert [pause() for _ in range(6)] == [5, 10, 20, 40, 60, 60]
     client.get().loss.take_answer()
     assert [pause() for _ in range(3)] == [60, 5, 10]
+    client.get().loss.take_statistics(statistics(CONFIGURED))
+    assert pause() == 20
+    connected = {"h:1/1": {"source": "learned", "state": "UP"}}
+    client.get().loss.take_statistics(statistics(connected))
+    assert [pause() for _ in range(2)] == [40, 5]
 
 
 def test_a_client_is_kept_if_no_other_can_be_opened(
