@@ -56,9 +56,7 @@ class UserConsumer:
 
     def __init__(self, properties: Properties) -> None:
         self.user = user_of(properties)
-        self._renewed = Renewed(
-            lambda loss: (Consumer({**loss.properties(), **properties}), loss),
-        )
+        self._renewed = Renewed(lambda loss: (Consumer({**loss.properties(), **properties}), loss))
         self._client, _ = self._renewed.get()
         # Where this client begins to read each assigned partition.
         self._begins: dict[tuple[str, int], int] = {}
@@ -109,6 +107,11 @@ class UserConsumer:
         """Return the offset of each partition's first record from a time on."""
         client, loss = self._present()
         return _asked(lambda: client.offsets_for_times(list(partitions), timeout), loss)
+
+    def take_error(self, error: KafkaException) -> None:
+        """Take an error of reading: after a timeout, another client may go on."""
+        _, loss = self._present()
+        loss.take_error(error)
 
     def close(self) -> None:
         """Close the connection."""
@@ -240,7 +243,7 @@ def _note_answer(loss: Loss, answer: Future[Any]) -> None:
     if isinstance(error, KafkaException):
         loss.take_error(error)
     # When a request for offsets times out, librdkafka reports an invalid offset and no error.
-    elif getattr(answer.result(), "offset", 0) < 0:
+    elif error is None and getattr(answer.result(), "offset", 0) < 0:
         loss.take_error(KafkaException(KafkaError(KafkaError._TIMED_OUT)))  # noqa: SLF001 - librdkafka's own codes carry the underscore
     else:
         loss.take_answer()

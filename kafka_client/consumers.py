@@ -112,7 +112,9 @@ def read_ranges(
         while waiting:
             if time.monotonic() > deadline:
                 place, end = next(iter(waiting.items()))
-                raise timed_out(place, f"was not read up to offset {end} in time")
+                late = timed_out(place, f"was not read up to offset {end} in time")
+                consumer.take_error(late)
+                raise late
             message = consumer.poll(_POLL_SECONDS)
             if message is None:
                 continue

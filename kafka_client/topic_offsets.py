@@ -10,11 +10,10 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
 from kafka_client.clients import UserAdmin
 from kafka_client.consumers import open_consumer, place_of, read_ranges
-from kafka_client.partition_offsets import Edge, OffsetRange, Place, is_timeout, list_offsets
+from kafka_client.partition_offsets import Edge, OffsetRange, Place, list_offsets
 from kafka_client.topic_ids import read_topic_id
 
 if TYPE_CHECKING:
-    from kafka_client.clients import UserConsumer
     from kafka_client.settings import Properties
 
 _TIMEOUT_SECONDS = 10.0
@@ -48,8 +47,15 @@ class KafkaOffsets:
 
     def __init__(self, properties: Properties, group: str) -> None:
         self._admin = UserAdmin(properties)
-        self._properties, self._group = properties, group
-        self._consumer = self._open_consumer()
+        self._consumer = open_consumer(
+            properties,
+            group,
+            # Only one record is read, so prefetching is kept small.
+            fetch_wait_max_ms=50,
+            queued_max_messages_kbytes=1024,
+            # A client keeps its statistics until it is polled: perhaps for days.
+            statistics_interval_ms=0,
+        )
 
     def partitions(self) -> dict[str, int]:
         """Return the number of partitions of every topic.
@@ -168,11 +174,7 @@ class KafkaOffsets:
             try:
                 for message in read_ranges(self._consumer, ranges, deadline):
                     last[place_of(message)] = (message.offset() or 0) + 1
-            except KafkaException as error:
-                if is_timeout(error):
-                    # The consumer may have lost its brokers.
-                    former, self._consumer = self._consumer, self._open_consumer()
-                    former.close()
+            except KafkaException:
                 break
             for place, there in ranges.items():
                 if place in last or there.begin == begins.get(place, 0):
@@ -180,17 +182,6 @@ class KafkaOffsets:
                     del waiting[place]
             step *= 16
         return found
-
-    def _open_consumer(self) -> UserConsumer:
-        return open_consumer(
-            self._properties,
-            self._group,
-            # Only one record is read, so prefetching is kept small.
-            fetch_wait_max_ms=50,
-            queued_max_messages_kbytes=1024,
-            # It may not be polled for days, for which it would keep them.
-            statistics_interval_ms=0,
-        )
 
     def close(self) -> None:
         """Close the connection."""

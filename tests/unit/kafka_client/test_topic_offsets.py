@@ -1,48 +1,57 @@
-"""Offsets are read with another consumer after a range that was not read in time."""
+"""Offsets are read with another client after a range that was not read in time."""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
-import pytest
-from confluent_kafka import KafkaError, KafkaException
-
-from kafka_client import topic_offsets
-from kafka_client.partition_offsets import timed_out
+from kafka_client import clients, renewed, topic_offsets
 from kafka_client.topic_offsets import KafkaOffsets
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pytest
+    from confluent_kafka import TopicPartition
+
 PLACE = ("events", 0)
-REFUSED = KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
 
 
-class FakeConsumer:
-    """A consumer."""
+class SilentConsumer:
+    """A consumer that never receives anything."""
 
-    is_closed = False
+    def __init__(self, properties: Mapping[str, Any]) -> None:
+        # Nobody may poll it for days.
+        assert properties["statistics.interval.ms"] == 0
+        self.is_closed = False
+
+    def assign(self, partitions: list[TopicPartition]) -> None:
+        pass
+
+    def unassign(self) -> None:
+        pass
+
+    def position(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        return partitions
+
+    def poll(self, _: float) -> None:
+        pass
 
     def close(self) -> None:
         self.is_closed = True
 
 
-@pytest.mark.parametrize(
-    ("error", "closed"), [(timed_out(PLACE, "late"), [True, False]), (REFUSED, [False])]
-)
 def test_consumer_is_replaced_after_a_range_that_was_not_read_in_time(
-    error: KafkaException, closed: list[bool], monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    opened: list[FakeConsumer] = []
+    opened: list[SilentConsumer] = []
 
-    def open_consumer(*_: object, **options: Any) -> FakeConsumer:  # noqa: ANN401 - as the client
-        # Nobody may poll it for days.
-        assert options["statistics_interval_ms"] == 0
-        opened.append(FakeConsumer())
+    def opening(properties: Mapping[str, Any]) -> SilentConsumer:
+        opened.append(SilentConsumer(properties))
         return opened[-1]
 
-    def read_ranges(*_: object) -> NoReturn:
-        raise error
-
-    monkeypatch.setattr(topic_offsets, "open_consumer", open_consumer)
-    monkeypatch.setattr(topic_offsets, "read_ranges", read_ranges)
+    monkeypatch.setattr(clients, "Consumer", opening)
+    monkeypatch.setattr(renewed, "_RENEWAL_SECONDS", 0.0)
+    monkeypatch.setattr(topic_offsets, "_TIMEOUT_SECONDS", 0.01)
     offsets = KafkaOffsets({"bootstrap.servers": "127.0.0.1:1", "log_level": 0}, "group")
     assert offsets.after_last_records({PLACE: 5}, {PLACE: 0}) == {}
-    assert [it.is_closed for it in opened] == closed
+    assert [it.is_closed for it in opened] == [True, False]
