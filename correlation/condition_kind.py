@@ -156,6 +156,14 @@ def _no_optional_roles(condition: Any) -> Collection[str]:  # noqa: ANN401, ARG0
     return ()
 
 
+def _no_events(
+    condition: Any,  # noqa: ANN401, ARG001 - as typed
+    streams: Mapping[str, Stream],  # noqa: ARG001 - as typed
+    record: Mapping[str, Any],  # noqa: ARG001 - as typed
+) -> Mapping[str, Values]:
+    return {}
+
+
 def _no_search(
     condition: Any,  # noqa: ANN401, ARG001 - as typed
     streams: Mapping[str, Stream],  # noqa: ARG001 - as typed
@@ -279,6 +287,10 @@ class ConditionKind:
         missing or not valid. None: the fields of type stream.
     optional_roles : callable
         `(condition) -> roles` that `explain` can do without.
+    events_to_explain : callable
+        `(condition, streams, record) -> {role: event}`: the events of one of its records, as a
+        request of `explain` gives them; raises CorrelationError or ValueError if the record is not
+        valid. Default: none, and the console does not explain the records.
     search : callable
         `(condition, streams, given) -> {role: test}`: optional roles, given or not, whose further
         events may change the verdict from satisfied to not satisfied; each with a test of a record
@@ -335,6 +347,9 @@ class ConditionKind:
     metrics: Mapping[str, str] = field(default_factory=lambda: _NO_METRICS)
     named_streams: Callable[[Values], Iterable[NamedStream]] | None = None
     optional_roles: Callable[[Any], Collection[str]] = _no_optional_roles
+    events_to_explain: Callable[
+        [Any, Mapping[str, Stream], Mapping[str, Any]], Mapping[str, Values]
+    ] = _no_events
     search: Callable[
         [Any, Mapping[str, Stream], Mapping[str, GivenRecord]],
         Mapping[str, Callable[[GivenRecord], bool]],

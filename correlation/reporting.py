@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,22 @@ class ReplaySummary:
     columns: Mapping[str, Callable[[Mapping[str, Any]], str]] = field(default_factory=dict)
 
 
+class ShownRecord(NamedTuple):
+    """How the console shows a record.
+
+    Attributes
+    ----------
+    description : str
+        The record in one line.
+    events : mapping of str to mapping
+        Its events by label, in the order in which they are drawn. Each has the fields `stream` and
+        `id`, and its times in µs since 1970: `earliest` and `latest`, `begin` and `end`, or `time`.
+    """
+
+    description: str
+    events: Mapping[str, Mapping[str, Any]]
+
+
 class ResultReader(Protocol):
     """Reads the output records of a kind, in the order of their topic."""
 
@@ -86,6 +102,15 @@ class ResultReader(Protocol):
 
     def describe(self, result: Mapping[str, Any]) -> str:
         """Return a result as one readable line, without its condition and time."""
+
+    def show(self, record: Mapping[str, Any]) -> ShownRecord:
+        """Return how the console shows a record, even one that holds no results by itself.
+
+        Raises
+        ------
+        CorrelationError, ValueError
+            As `read`.
+        """
 
 
 class ResultObjects:
@@ -107,3 +132,7 @@ class ResultObjects:
     def describe(self, result: Mapping[str, Any]) -> str:
         """See `ResultReader.describe`."""
         return "  ".join(f"{name}={it}" for name, it in result.items() if name not in self._COMMON)
+
+    def show(self, record: Mapping[str, Any]) -> ShownRecord:
+        """See `ResultReader.show`."""
+        return ShownRecord(self.describe(record), {})

@@ -258,6 +258,10 @@ class InvalidPositionError(ServiceError):
     """The Last-Event-ID of a request is not the id of an event of this installation."""
 
 
+class AlarmNotFoundError(ServiceError):
+    """A record is not in the memory of recent alarms."""
+
+
 class NoAlarmsError(ServiceError):
     """The service does not follow alarms: the setting is 0."""
 

@@ -10,8 +10,10 @@ from correlation.explaining import FoundList
 from correlation.kinds import KINDS, to_condition
 from correlation.resources.records import ResourceKind
 from service.alarms.feed import AlarmFeed
+from service.alarms.records import as_item
+from service.alarms.showing import request_explanation, show_record
 from service.configuration_writes import ConfigurationWrites
-from service.errors import DocumentErrors, ServiceError
+from service.errors import DocumentErrors, NotFoundError, ServiceError
 from service.explaining import Explainer
 from service.fold import Stored
 from service.lists import PresentLists
@@ -218,6 +220,33 @@ class ControlPlane:
             return None if found is None else FoundList(found.get("as_of", 0), found.get("items"))
 
         return self._explainer.explain(stored, streams, asked, span, find_list)
+
+    def show_alarm(self, topic: str, partition: int, offset: int) -> Document:
+        """Return a recent alarm with its events, and the request that explains it.
+
+        Raises
+        ------
+        ServiceError
+            When the alarm is not in memory, or the service does not read alarms.
+        """
+        record = self.alarms.find(topic, partition, offset)
+        value = record.parse()
+        shown = show_record(value)
+        events = {} if shown is None else shown.events
+        return {
+            **as_item(record, value, shown),
+            "events": [{"label": label, "event": it} for label, it in events.items()],
+            "explain": self._request_explanation(record.condition, value),
+        }
+
+    def _request_explanation(self, name: str, value: Document) -> Document | None:
+        try:
+            condition = to_condition(self.find("condition", name).resource)
+            streams = self._streams_of(condition)
+        except NotFoundError:
+            return None
+        body = request_explanation(condition, streams, value)
+        return None if body is None else {"condition": name, "body": body}
 
     def _streams_of(self, condition: Condition) -> Mapping[str, Stream]:
         """Return the streams that a condition reads."""

@@ -13,7 +13,7 @@ from correlation.event_query.evaluation.operator import METRICS, EventQueryOpera
 from correlation.event_query.explain import STEPS, explain_combination, find_stopping
 from correlation.event_query.picture import draw_constraints
 from correlation.event_query.plan import derive_costs, plan_query
-from correlation.event_query.reading import QueryResultReader
+from correlation.event_query.reading import QueryResultReader, events_to_explain
 from correlation.event_query.record_types import RECORDS
 from correlation.event_query.warnings import find_warnings
 from correlation.explaining import SearchEffect
@@ -135,6 +135,7 @@ EVENT_QUERY_KIND = ConditionKind(
     metrics=METRICS,
     named_streams=named_streams,
     optional_roles=_optional_roles,
+    events_to_explain=events_to_explain,
     search=find_stopping,
     search_effect=SearchEffect("stop", "the combination"),
     picture=draw_constraints,

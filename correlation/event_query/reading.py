@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from correlation.event_query.alarm_format import KIND
+from correlation.reporting import ShownRecord
 from correlation.resources.attributes import describe_attributes
 from correlation.resources.times import describe_moment
+
+if TYPE_CHECKING:
+    from correlation.event_query.condition import EventQueryCondition
+    from correlation.resources.streams import Stream
 
 _FIELDS: dict[str, type] = {
     "condition": str,
@@ -49,6 +54,23 @@ class QueryResultReader:
         if result.get("late"):
             parts.append("late")
         return "  ".join(parts)
+
+    def show(self, record: Mapping[str, Any]) -> ShownRecord:
+        """Return a result with its events by alias; see `ResultReader.show`."""
+        (result,) = self.read(record)
+        events = result["events"]
+        names = (f"{alias}={it['stream']}:{it['id']}" for alias, it in events.items())
+        return ShownRecord("  ".join([result["type"], *names]), events)
+
+
+def events_to_explain(
+    condition: EventQueryCondition,  # noqa: ARG001 - as all kinds
+    streams: Mapping[str, Stream],  # noqa: ARG001 - as all kinds
+    record: Mapping[str, Any],
+) -> dict[str, dict[str, Any]]:
+    """Return the ids of a result's events by alias, as a request of `explain` gives them."""
+    (result,) = QueryResultReader().read(record)
+    return {alias: {"id": it["id"]} for alias, it in result["events"].items()}
 
 
 def _is_event(event: object) -> bool:

@@ -28,7 +28,7 @@ from correlation.timing.filter_operator import FilterOperator
 from correlation.timing.final_operator import FinalOperator
 from correlation.timing.operator import TimingOperator
 from correlation.timing.plan import derive_costs, measure_chance, plan_condition
-from correlation.timing.reading import AlarmReader
+from correlation.timing.reading import AlarmReader, events_to_explain
 from correlation.timing.record_types import timing_records
 from correlation.timing.self_operator import SelfOperator
 from correlation.warming import WarmUp, usual_streams
@@ -171,6 +171,7 @@ def _make_kind(name: str) -> ConditionKind:
         steps=STEPS,
         example={"kind": name, "a": "acoustic", "b": "seismic", **example, "threshold": "0.6"},
         open_reader=AlarmReader,
+        events_to_explain=events_to_explain,
         warm_up=partial(_warm_up, name),
         metrics=METRICS,
         ratios=RATIOS,

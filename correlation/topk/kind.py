@@ -23,7 +23,7 @@ from correlation.topk.explain import STEPS, explain_pair
 from correlation.topk.merging import merge_shares
 from correlation.topk.operator import GAUGES, METRICS, TopKOperator
 from correlation.topk.plan import derive_costs, plan_condition
-from correlation.topk.reading import COLUMNS, ChangeReader, list_cells
+from correlation.topk.reading import COLUMNS, ChangeReader, events_to_explain, list_cells
 from correlation.topk.results import CHANGES, PRESENT, RECORDS
 from correlation.topk.similarities import SIMILARITIES
 from correlation.topk.sizing import size_sample
@@ -154,6 +154,7 @@ TOPK_KIND = ConditionKind(
     steps=STEPS,
     example={"kind": KIND, "a": "acoustic", "k": 10, "window": "1h"},
     open_reader=ChangeReader,
+    events_to_explain=events_to_explain,
     warm_up=_warm_up,
     metrics=METRICS,
     gauges=GAUGES,

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from correlation.reporting import ShownRecord
 from correlation.resources.times import describe_moment
 from correlation.topk.change_format import KIND
+
+if TYPE_CHECKING:
+    from correlation.resources.streams import Stream
+    from correlation.topk.condition import TopKCondition
 
 _FIELDS: dict[str, type] = {
     "condition": str,
@@ -16,6 +21,8 @@ _FIELDS: dict[str, type] = {
     "older": dict,
     "newer": dict,
 }
+# The two sets of a pair.
+_SETS = ("older", "newer")
 _SIGNS = {"entered": "+", "left": "-", "moved": "~"}
 COLUMNS = ("rank", "similarity", "older", "time", "newer", "time")
 
@@ -30,16 +37,35 @@ class ChangeReader:
     def read(self, record: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
         """Return the change of a record; see `ResultReader.read`."""
         valid = all(isinstance(record.get(name), kind) for name, kind in _FIELDS.items())
-        if not valid or not all(_is_set(record[name]) for name in ("older", "newer")):
+        if not valid or not all(_is_set(record[name]) for name in _SETS):
             raise ValueError("not a change of a top-k condition")
         return [dict(record)]
 
     def describe(self, result: Mapping[str, Any]) -> str:
         """Return change, rank, value and sets of a pair."""
-        sign = _SIGNS.get(result["change"], result["change"])
         key = f"  @{result['key']}" if result.get("key") else ""
-        sets = "  ↔  ".join(_describe_set(result[name]) for name in ("older", "newer"))
-        return f"{sign} #{result['rank']}  {describe_value(result)}{key}  {sets}"
+        sets = "  ↔  ".join(_describe_set(result[name]) for name in _SETS)
+        return f"{_describe_change(result)}{key}  {sets}"
+
+    def show(self, record: Mapping[str, Any]) -> ShownRecord:
+        """Return a change with the two sets of its pair; see `ResultReader.show`."""
+        (change,) = self.read(record)
+        sets = {name: change[name] for name in _SETS}
+        names = "  ↔  ".join(map(_name, sets.values()))
+        return ShownRecord(f"{_describe_change(change)}  {names}", sets)
+
+
+def events_to_explain(
+    condition: TopKCondition,
+    streams: Mapping[str, Stream],  # noqa: ARG001 - as all kinds
+    record: Mapping[str, Any],
+) -> dict[str, dict[str, Any]]:
+    """Return the ids of the sets of a pair by role, as a request of `explain` gives them."""
+    (change,) = ChangeReader().read(record)
+    a, b = change["older"], change["newer"]
+    if a["stream"] != condition.a:
+        a, b = b, a
+    return {"a": {"id": a["id"]}, "b": {"id": b["id"]}}
 
 
 def describe_value(item: Mapping[str, Any]) -> str:
@@ -56,9 +82,9 @@ def list_cells(item: Mapping[str, Any]) -> tuple[str, ...]:
     return (
         str(item["rank"]),
         describe_value(item).partition("=")[2],
-        f"{older['stream']}:{older['id']}",
+        _name(older),
         describe_moment(older["time"]),
-        f"{newer['stream']}:{newer['id']}",
+        _name(newer),
         describe_moment(newer["time"]),
     )
 
@@ -68,5 +94,14 @@ def _is_set(value: Mapping[str, Any]) -> bool:
     return named and isinstance(value.get("time"), int)
 
 
+def _describe_change(result: Mapping[str, Any]) -> str:
+    sign = _SIGNS.get(result["change"], result["change"])
+    return f"{sign} #{result['rank']}  {describe_value(result)}"
+
+
 def _describe_set(value: Mapping[str, Any]) -> str:
-    return f"{value['stream']}:{value['id']} [{describe_moment(value['time'])}]"
+    return f"{_name(value)} [{describe_moment(value['time'])}]"
+
+
+def _name(value: Mapping[str, Any]) -> str:
+    return f"{value['stream']}:{value['id']}"

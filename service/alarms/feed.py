@@ -11,13 +11,13 @@ from service.alarms.following import Follower
 from service.alarms.memory import RecentRecords
 from service.alarms.positions import invalid_position, read_id, write_id
 from service.alarms.readers import Reader, Readers
-from service.errors import BrokerError, NoAlarmsError, NotReadyError
+from service.errors import AlarmNotFoundError, BrokerError, NoAlarmsError, NotReadyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from service.alarms.memory import Positions
-    from service.alarms.records import Age, Selection
+    from service.alarms.records import Age, ResultRecord, Selection
     from service.settings import Settings
 
 # Max size of a page in bytes, unless its only record is larger.
@@ -120,6 +120,25 @@ class AlarmFeed:
         key = self._follower.key
         position = None if key is None else write_id(positions, key)
         return Page(lines, last, position, self._follower.state.problems())
+
+    def find(self, topic: str, partition: int, offset: int) -> ResultRecord:
+        """Return a recent result.
+
+        Raises
+        ------
+        AlarmNotFoundError
+            When it is not in memory.
+        NoAlarmsError
+            When the service does not read alarms.
+        """
+        self._check_is_on()
+        found = self._memory.find(topic, partition, offset)
+        if found is None:
+            raise AlarmNotFoundError(
+                f"topic {topic}, partition {partition}, offset {offset} is not in the memory of "
+                "the service; Kafka may still have the record"
+            )
+        return found
 
     def open(self, selection: Selection, last_id: str | None) -> Reader:
         """Return a reader of new results, which is not yet counted.

@@ -161,6 +161,16 @@ class RecentRecords:
         records.sort(key=lambda it: it.age, reverse=True)
         return records, positions
 
+    def find(self, topic: str, partition: int, offset: int) -> ResultRecord | None:
+        """Return a record; None if it is not in memory."""
+        with self._lock:
+            for place, it in self._partitions.items():
+                if (it.topic, place.partition) == (topic, partition):
+                    first = bisect_left(it.records, offset, key=lambda entry: entry[1].age.offset)
+                    found = it.records[first][1] if first < len(it.records) else None
+                    return found if found is not None and found.age.offset == offset else None
+        return None
+
     def begin_after(self, positions: Positions) -> tuple[Positions, list[str] | None]:
         """Return where a reader continues after a position, and the topics with missed records.
 

@@ -14,10 +14,14 @@ import orjson
 
 from correlation.result_format import as_text
 from kafka_client.messages import as_bytes, message_headers
-from service.alarms.descriptions import describe_record
+from service.alarms.showing import show_record
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from confluent_kafka import Message
+
+    from correlation.reporting import ShownRecord
 
 # Memory of a record beside its key and value, in bytes: measured with sys.getsizeof, rounded up.
 _OVERHEAD_BYTES = 500
@@ -73,6 +77,14 @@ class ResultRecord:
         """Memory that the record takes, in bytes."""
         return len(self.key) + len(self.value) + _OVERHEAD_BYTES
 
+    def parse(self) -> dict[str, Any]:
+        """Return its value; an empty dict if it is not a JSON object."""
+        try:
+            found = orjson.loads(self.value)
+        except orjson.JSONDecodeError:
+            return {}
+        return found if isinstance(found, dict) else {}
+
 
 def read_message(message: Message, place: Place) -> ResultRecord | None:
     """Return the record of a message; None if it is not a result of a condition."""
@@ -126,7 +138,7 @@ class Selection:
         """Return a selected record as one line of JSON; None: it is not selected."""
         if self.condition is not None and record.condition != self.condition:
             return None
-        value = _parse(record.value)
+        value = record.parse()
         # Not a set: a foreign value may not be hashable.
         if self.key is not None and self.key not in [as_text(record.key), value.get("key")]:
             return None
@@ -137,33 +149,34 @@ class Selection:
             return None
         if self.until_us is not None and moment_us > self.until_us:
             return None
-        return _show(record, value)
+        return orjson.dumps(as_item(record, value, show_record(value)))
 
 
-def _parse(value: bytes) -> dict[str, Any]:
-    """Parse a value; an empty dict if it is not a JSON object."""
-    try:
-        found = orjson.loads(value)
-    except orjson.JSONDecodeError:
-        return {}
-    return found if isinstance(found, dict) else {}
+def as_item(
+    record: ResultRecord, value: Mapping[str, Any], shown: ShownRecord | None
+) -> dict[str, Any]:
+    """Return a record as an item of a list.
 
-
-def _show(record: ResultRecord, value: dict[str, Any]) -> bytes:
-    """Return a record with its parsed value, which is empty if it is not readable."""
+    Parameters
+    ----------
+    record : ResultRecord
+        The record.
+    value : mapping
+        Its parsed value; empty: it is not readable.
+    shown : ShownRecord or None
+        How it is shown; None: its kind is unknown or it is not valid.
+    """
     age = record.age
     # A line break in valid JSON is white space between its parts.
     line = record.value.replace(b"\n", b" ").replace(b"\r", b" ")
-    return orjson.dumps(
-        {
-            "topic": age.topic,
-            "partition": age.partition,
-            "offset": age.offset,
-            "timestamp": age.timestamp_ms * 1000,
-            "type": record.type,
-            "error": None if value else UNREADABLE,
-            "description": describe_record(value),
-            # As written: a parser would round long numbers.
-            "record": orjson.Fragment(line) if value else None,
-        }
-    )
+    return {
+        "topic": age.topic,
+        "partition": age.partition,
+        "offset": age.offset,
+        "timestamp": age.timestamp_ms * 1000,
+        "type": record.type,
+        "error": None if value else UNREADABLE,
+        "description": None if shown is None else shown.description,
+        # As written: a parser would round long numbers.
+        "record": orjson.Fragment(line) if value else None,
+    }

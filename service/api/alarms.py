@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import orjson
 from anyio import CancelScope, CapacityLimiter, to_thread
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import APIRouter, Header, Path, Query, Request, Response
 from fastapi.sse import EventSourceResponse
 from pydantic import BaseModel, Field, PlainValidator, ValidationInfo, WithJsonSchema
 from starlette.types import Receive, Scope, Send
@@ -78,10 +78,39 @@ class Alarm(BaseModel):
     type: str | None = Field(description="CloudEvents type: the header `ce_type`.")
     error: str | None = Field(description="unreadable: the value is not a JSON object; or null.")
     description: str | None = Field(
-        description="The result in one line, as `coincide tail` writes it; null: the record does "
-        "not hold exactly one result of a known kind."
+        description="The record in one line; null: its kind is unknown or it is not valid."
     )
     record: dict[str, Any] | None = Field(description="The value as written; null: `error`.")
+
+
+class AlarmEvent(BaseModel):
+    """An event of an alarm."""
+
+    label: str = Field(description="Role, alias, or place in the pair.")
+    event: dict[str, Any] = Field(
+        description="As in the record: `stream`, `id` and its times in µs since 1970, which are "
+        "`earliest` and `latest`, `begin` and `end`, or `time`."
+    )
+
+
+class AlarmExplanation(BaseModel):
+    """The request that explains an alarm: POST /v1/conditions/{condition}/explain."""
+
+    condition: str = Field(description="Name of the condition.")
+    body: dict[str, Any] = Field(
+        description="Body of the request. Events that an alarm does not contain completely are "
+        "given by their ids, which the service searches for in Kafka."
+    )
+
+
+class ShownAlarm(Alarm):
+    """An alarm with its events, as the kind of its condition shows them."""
+
+    events: list[AlarmEvent] = Field(description="The events, in the order to be shown.")
+    explain: AlarmExplanation | None = Field(
+        description="The request that explains the alarm; null: the alarm cannot be explained, or "
+        "the condition or a stream does not exist any more."
+    )
 
 
 class AlarmPage(BaseModel):
@@ -198,6 +227,22 @@ async def get_alarms(
     readers.add(reader, asyncio.get_running_loop(), owner)
     valid = partial(request.app.state.authenticator.is_valid, caller)
     return AlarmStream(reader, readers, valid)
+
+
+@router.get(
+    "/alarms/{topic}/{partition}/{offset}",
+    response_model=ShownAlarm,
+    responses=responses(404, 422),
+)
+async def get_alarm(
+    plane: Plane,
+    topic: Annotated[str, Path(max_length=249, description="Topic of the record.")],
+    partition: Annotated[int, Path(ge=0, description="Partition of the record.")],
+    offset: Annotated[int, Path(ge=0, description="Offset of the record.")],
+) -> Response:
+    """Return a recent alarm with its events, and the request that explains it."""
+    shown = plane.show_alarm(topic, partition, offset)
+    return Response(orjson.dumps(shown), media_type=_JSON)
 
 
 async def _while(

@@ -19,7 +19,7 @@ ROLES: Mapping[tuple[str, str], Role] = {
         ("GET", path): Role.VIEWER
         for path in (
             *("/livez", "/readyz", METRICS, "/v1/job", "/v1/config", "/v1/schema", "/v1/alarms"),
-            "/v1/job/slots",
+            *("/v1/job/slots", "/v1/alarms/{topic}/{partition}/{offset}"),
             *("/v1/asyncapi.json", "/v1/streams", "/v1/streams/{name}"),
             *("/v1/streams/{name}/status", "/v1/templates", "/v1/templates/{name}"),
             *("/v1/conditions", _CONDITION, f"{_CONDITION}/plan", f"{_CONDITION}/status"),

@@ -65,6 +65,7 @@ TABLE: Mapping[type[Exception], Entry] = {
     errors.NoListError: Entry(404, 40403, "The condition has no list"),
     errors.NoSampleError: Entry(404, 40404, "The sample was not found"),
     errors.NoAlarmsError: Entry(404, 40405, "Alarms are not followed"),
+    errors.AlarmNotFoundError: Entry(404, 40406, "The alarm is not in memory"),
     errors.DependedUponError: Entry(409, 40901, "Conditions depend on the stream"),
     errors.TemplateInUseError: Entry(409, 40902, "Streams use the template"),
     errors.PreconditionError: Entry(412, 41201, "A precondition failed"),

@@ -106,9 +106,9 @@ function morph(old, node) {
 const SHOWN = 120;
 
 /** Show a string from Kafka: an id, a key, a name. It cannot reorder the text around it. */
-export function given(value) {
+export function given(value, most = SHOWN) {
   const text = inOrder(written(value));
-  const shown = text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text;
+  const shown = text.length > most ? `${text.slice(0, most)}…` : text;
   return h("bdi", { class: "given", title: text === shown ? null : text.slice(0, 2000) }, shown);
 }
 

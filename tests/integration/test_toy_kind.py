@@ -162,6 +162,13 @@ def check_alarms(client: httpx.Client) -> None:
     assert item["description"] == f"id=long  length_us={3 * SECOND_US}"
     items = client.get("/v1/alarms").json()["items"]
     assert item["description"] in [it["description"] for it in items]
+    place = f"{item['topic']}/{item['partition']}/{item['offset']}"
+    shown = client.get(f"/v1/alarms/{place}").json()
+    event = {"id": "long", "earliest": 0, "latest": 3 * SECOND_US}
+    assert shown["events"] == [{"label": "long", "event": {"stream": "doors", **event}}]
+    assert shown["explain"] == {"condition": "left-open", "body": {"event": {"id": "long"}}}
+    answer = client.post("/v1/conditions/left-open/explain", json=shown["explain"]["body"])
+    assert answer.json()["verdict"] == "satisfied"
 
 
 def check_commands(environment: dict[str, str]) -> None:

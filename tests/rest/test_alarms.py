@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -323,3 +324,38 @@ def test_route_is_off_if_no_alarms_are_kept(kafka_bootstrap: str) -> None:
             answer = service.client.get("/v1/alarms", headers=headers)
             assert (answer.status_code, answer.json()["error_code"]) == (404, 40405)
             assert "COINCIDE_RECENT_ALARMS" in answer.json()["detail"]
+
+
+def test_alarm_has_its_events_and_the_request_that_explains_it(service: Service) -> None:
+    settings, client = service.settings, service.client
+    register(client, "seen", None)
+    a = {"stream": "x", "id": "1", "key": "k", "earliest": NOON_US, "latest": NOON_US + 5}
+    b = {**a, "id": "2"}
+    alarm = {"condition": "seen", "detected_at": NOON_US, "decided_by": "probe", "threshold": 0.7}
+    values = [{**alarm, "a": a, "b": b}, {**alarm, "a": a, "b": None}, {"foreign": 1}]
+    sent = [Sent(json.dumps(it).encode(), b"k", headers=headers_of("seen")) for it in values]
+    places = send(service, *sent)
+    wait_until(lambda: len(listed(client, condition="seen")) == len(sent))
+    shown = []
+    for partition, offset in places:
+        path = f"/v1/alarms/{settings.topics.alarms}/{partition}/{offset}"
+        shown.append(client.get(path).json())
+    (item,) = [it for it in listed(client, condition="seen") if it["offset"] == places[0][1]]
+    assert {name: shown[0][name] for name in item} == item
+    assert [it["events"] for it in shown] == [
+        [{"label": "A", "event": a}, {"label": "B", "event": b}],
+        [{"label": "A", "event": a}],
+        [],
+    ]
+    assert [it["explain"] is None for it in shown] == [False, True, True]
+    explain = shown[0]["explain"]
+    answer = client.post(f"/v1/conditions/{explain['condition']}/explain", json=explain["body"])
+    assert answer.json()["verdict"] == "satisfied", answer.text
+    # Without the condition, or outside of the memory.
+    assert client.delete("/v1/conditions/seen").is_success
+    partition, offset = places[0]
+    found = client.get(f"/v1/alarms/{settings.topics.alarms}/{partition}/{offset}").json()
+    assert (found["events"], found["explain"]) == (shown[0]["events"], None)
+    for path in (f"{settings.topics.alarms}/{partition}/999", f"nowhere/{partition}/{offset}"):
+        missing = client.get(f"/v1/alarms/{path}")
+        assert (missing.status_code, missing.json()["error_code"]) == (404, 40406)

@@ -27,7 +27,7 @@ from correlation.operators import (
     encode_json,
     make_heading,
 )
-from correlation.reporting import ReplaySummary
+from correlation.reporting import ReplaySummary, ResultObjects, ShownRecord
 from correlation.resources.streams import Stream
 from correlation.resources.tokens import TOKENS_COLUMN
 from correlation.warming import WarmUp
@@ -75,16 +75,19 @@ class LongEventsFound:
         self, detected_at_us: int | Int64s, encode: Encode = encode_json
     ) -> Iterator[OutputRecord]:
         """See `Result.records`."""
-        lengths = (self.segment.latest - self.segment.earliest)[self.rows]
+        earliest = self.segment.earliest[self.rows]
+        lengths = self.segment.latest[self.rows] - earliest
         ids = self.segment.id.take(self.rows).to_list()
         moments = np.broadcast_to(detected_at_us, lengths.shape)
-        for event_id, length, moment in zip(ids, lengths.tolist(), moments.tolist(), strict=True):
+        columns = (ids, earliest.tolist(), lengths.tolist(), moments.tolist())
+        for event_id, began, length, moment in zip(*columns, strict=True):
             result = {
                 "kind": NAME,
                 "condition": self.condition.name,
                 "detected_at": moment,
                 "id": event_id.decode(),
                 "length_us": length,
+                "began": began,
                 **({} if self.earlier is None else {"earlier": self.earlier}),
             }
             yield OutputRecord(event_id, encode(result), event_id.decode())
@@ -145,6 +148,22 @@ class LongEventsOperator:
         return b""
 
 
+class LongEventsReader(ResultObjects):
+    """Reads the results; the console draws the event."""
+
+    _COMMON = ResultObjects._COMMON | {"began"}  # noqa: SLF001 - of the base class
+
+    def __init__(self) -> None:
+        super().__init__(NAME)
+
+    def show(self, record: Mapping[str, Any]) -> ShownRecord:
+        """See `ResultReader.show`."""
+        began = record["began"]
+        times = {"earliest": began, "latest": began + record["length_us"]}
+        event = {"stream": "doors", "id": record["id"], **times}
+        return ShownRecord(self.describe(record), {"long": event})
+
+
 def _build(name: str, version: int, values: Mapping[str, Any]) -> LongEvents:
     if values["min_length_us"] < 0:
         raise InvalidFieldError("min_length", "must not be negative", "use 0s or more")
@@ -203,6 +222,8 @@ KINDS = [
         plan=lambda condition, _streams: {"compares": f"{condition.min_length_us} us"},
         roles=lambda condition: {"event": condition.stream},
         explain=_explain,
+        open_reader=LongEventsReader,
+        events_to_explain=lambda _condition, _streams, record: {"event": {"id": record["id"]}},
         steps=(Step("threshold", "the event is too short", "length"),),
         example={"kind": NAME, "stream": "acoustic", "min_length": "1s"},
         warm_up=_warm_up,

@@ -4,30 +4,34 @@ import { isTime, time, written } from "../format.js";
 import { lanes } from "./lanes.js";
 
 /**
- * Draw events on an axis that begins with the earliest time.
+ * Draw events on an axis that begins with the earliest time; null: none of them has times.
  *
- * A row is a label before the name of the event, the event, and a class. `words` is the caption.
- * `more(zero, lanes)` returns further lanes, from the lanes of the events.
+ * Each has a `label` and an `event`. `words` is the caption. `more(zero, lanes)` returns further
+ * lanes, from the lanes of the events.
  */
-export function onAxis(rows, words, more = () => []) {
-  const times = rows.map(([, it]) => [
-    it.earliest ?? it.begin ?? it.time,
-    it.latest ?? it.end ?? it.time,
-  ]);
-  const zero = Math.min(...times.map(([from]) => from));
-  const drawn = rows.map(([label, it, kind], place) => ({
-    label: `${label}${written(it.stream)}:${written(it.id)}`,
-    kind,
-    from: times[place][0] - zero,
-    to: times[place][1] - zero,
-    buckets: isHistogram(it.histogram)
-      ? it.histogram.map(({ lo, hi, p }) => ({ lo: lo - zero, hi: hi - zero, p }))
+export function onAxis(events, words, more = () => []) {
+  const rows = events.map((it, place) => [it, place, span(it.event)]).filter(([, , it]) => it);
+  if (!rows.length) return null;
+  const zero = Math.min(...rows.map(([, , [from]]) => from));
+  const drawn = rows.map(([{ label, event }, place, [from, to]]) => ({
+    label: `${label}  ${written(event.stream)}:${written(event.id)}`,
+    kind: place ? "b" : "a",
+    from: from - zero,
+    to: to - zero,
+    buckets: isHistogram(event.histogram)
+      ? event.histogram.map(({ lo, hi, p }) => ({ lo: lo - zero, hi: hi - zero, p }))
       : null,
   }));
   const spoken = drawn
     .map((it) => `${it.label} from ${time(it.from + zero)} to ${time(it.to + zero)}`)
     .join("; ");
   return lanes([...drawn, ...more(zero, drawn)], `0 = ${time(zero)}`, `${words}: ${spoken}`, words);
+}
+
+function span(event) {
+  const from = event.earliest ?? event.begin ?? event.time;
+  const to = event.latest ?? event.end ?? event.time;
+  return isTime(from) && isTime(to) ? [from, to] : null;
 }
 
 const isHistogram = (value) => Array.isArray(value) && value.length > 0 && value.every(isBucket);

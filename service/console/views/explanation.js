@@ -1,64 +1,43 @@
 /* The decision on an alarm, asked again: POST /v1/conditions/{name}/explain. */
 
-import { isEvent } from "../alarm_text.js";
-import { get, post, RequestError, resource } from "../api.js";
+import { post, resource } from "../api.js";
 import { given, h, notice, refresh, state, table } from "../dom.js";
 import { duration, words } from "../format.js";
 import { onAxis } from "../pictures/events.js";
 import { probability, regions } from "../pictures/regions.js";
 
-/** Build the picture of a pair, and its explanation below as soon as the service has answered. */
-export function pairExplanation(record, signal) {
-  const drawn = h("div", {}, pair(record.a, record.b, null));
-  const below = h(
-    "div",
-    {},
-    h("p", { class: "loading", role: "status" }, "Asking how the pair is decided…"),
-  );
-  explainPair(record, signal).then(
-    (answer) => {
-      // A stream with itself: the answer may have the events in the other order.
-      if (isEvent(answer.a) && isEvent(answer.b))
-        drawn.replaceChildren(pair(answer.a, answer.b, answer.window));
-      refresh(below, decision(answer));
-    },
-    (error) => signal.aborted || refresh(below, unexplained(error)),
-  );
-  return [drawn, below];
-}
-
-async function explainPair({ condition, a, b }, signal) {
-  const path = resource("conditions", condition, "explain");
-  const shapes = await Promise.all([a, b].map((it) => hasShapes(it.stream, signal)));
-  if (shapes.includes(true)) {
+/**
+ * Build the picture of an alarm's events, and the decision on them as soon as the service has
+ * answered. If the request has the ids of events, the service searches Kafka for them.
+ */
+export function explanation(drawn, { condition, body }, signal) {
+  const picture = h("div", {}, drawn);
+  const place = h("div", { role: "status" });
+  const ask = async () => {
+    refresh(place, h("p", { class: "loading" }, "Asking how the events are decided…"));
     try {
-      // Only the records in Kafka have the histograms.
-      return await post(path, { a: { id: a.id }, b: { id: b.id } }, signal);
+      const answer = await post(resource("conditions", condition, "explain"), body, signal);
+      const pair = pairOf(answer);
+      if (pair !== null) picture.replaceChildren(pair);
+      refresh(place, [decision(answer), tokens(answer)]);
     } catch (error) {
-      if (!(error instanceof RequestError && error.status === 404)) throw error;
+      if (!signal.aborted) place.replaceChildren(unexplained(error, ask));
     }
-  }
-  return post(path, { a: asGiven(a), b: asGiven(b) }, signal);
+  };
+  ask();
+  return [picture, h("section", { "aria-label": "Explanation" }, place)];
 }
 
-async function hasShapes(stream, signal) {
-  const { document } = await get(resource("streams", stream), {}, signal);
-  return document.templates.length > 0 || document.histograms;
-}
-
-function asGiven({ id, key, earliest, latest, attributes }) {
-  const more = { ...(key === null ? {} : { key }), ...(attributes ? { attributes } : {}) };
-  return { event: { id, earliest, latest, ...more } };
-}
-
-function pair(a, b, window) {
-  const rows = [
-    ["A  ", a, "a"],
-    ["B  ", b, "b"],
+/* An answer of a pair has the window, and the events with their histograms, in the order in which
+   the job would report them. */
+function pairOf({ a, b, window }) {
+  if (!a || !b || !window) return null;
+  const events = [
+    { label: "A", event: a },
+    { label: "B", event: b },
   ];
-  const more = (zero, [first, second]) =>
-    window === null ? [] : [windowLane(first, second, window)];
-  return onAxis(rows, "When A and B happened", more);
+  const more = (zero, [first, second]) => [windowLane(first, second, window)];
+  return onAxis(events, "When A and B happened", more);
 }
 
 /* For which times of B the predicate holds: for some times of A, and for all of them. */
@@ -109,40 +88,9 @@ function steps(answer) {
   return table("Steps", ["Step", "Result", "Detail"], rows);
 }
 
-function unexplained(error) {
-  return notice("warn", `The decision cannot be explained: ${error.message}.`);
-}
-
-/**
- * Build a button that asks for the explanation of a combination or of a change of a list. The
- * service searches Kafka for the records: readers ask for it only where they need it.
- */
-export function searchedExplanation(record, signal) {
-  const place = h("div", { role: "status" });
-  const ask = async (event) => {
-    event.target.disabled = true;
-    refresh(place, h("p", { class: "loading" }, "The service searches the topics…"));
-    try {
-      const path = resource("conditions", record.condition, "explain");
-      const answer = await post(path, await asked(record, signal), signal);
-      refresh(place, [decision(answer), tokens(answer)]);
-    } catch (error) {
-      if (!signal.aborted) refresh(place, unexplained(error));
-    }
-    event.target.disabled = false;
-  };
-  const button = h("button", { type: "button", on: { click: ask } }, "Explain the decision");
-  return h("section", { "aria-label": "Explanation" }, button, place);
-}
-
-async function asked({ condition, events, older, newer }, signal) {
-  if (events !== undefined) {
-    const ids = Object.entries(events).map(([alias, it]) => [alias, { id: it.id }]);
-    return { events: Object.fromEntries(ids) };
-  }
-  const { document } = await get(resource("conditions", condition), {}, signal);
-  const [a, b] = older.stream === document.a ? [older, newer] : [newer, older];
-  return { a: { id: a.id }, b: { id: b.id } };
+function unexplained(error, again) {
+  const button = h("button", { type: "button", on: { click: again } }, "Try again");
+  return notice("warn", h("p", {}, `The decision cannot be explained: ${error.message}.`), button);
 }
 
 function tokens({ a, b }) {

@@ -70,7 +70,7 @@ def test_unreadable_record_is_shown_as_such(value: bytes) -> None:
 
 EVENT = {"stream": "s", "id": "e", "earliest": 0, "latest": 0}
 ALARM = {"condition": "c", "detected_at": 0, "threshold": 0.5, "decided_by": "probe", "a": EVENT}
-LONG = {"kind": "long_event", "condition": "c", "detected_at": 0, "id": "long", "length_us": 3}
+LONG = {"kind": "long_event", "condition": "c", "id": "long", "length_us": 3, "began": 1}
 
 
 @pytest.mark.parametrize(
@@ -78,14 +78,15 @@ LONG = {"kind": "long_event", "condition": "c", "detected_at": 0, "id": "long", 
     [
         (LONG, "id=long  length_us=3"),
         ({**LONG, "id": "x" * 2_000}, f"id={'x' * 997}"),
-        (
-            {**ALARM, "b": None},
-            "s:e [1970-01-01T00:00:00Z … 1970-01-01T00:00:00Z]  without  p≥0.5  (probe)",
-        ),
-        # Not an alarm, an unknown kind, and a part of factored output.
+        ({**ALARM, "b": None}, "s:e  without"),
+        ({**ALARM, "b": EVENT, "probability": 0.75}, "s:e  ↔  s:e  p=0.750"),
+        ({"record": "targets", "stream": "s", "size": 3}, "table of 3 targets of s"),
+        ({"record": "base", "b": EVENT, "pairs": 2}, "s:e  in 2 pairs"),
+        # Not an alarm, an unknown kind, and parts of factored output that are not valid.
         (ALARM, None),
         ({"kind": "unknown", "condition": "c"}, None),
         ({"record": "targets"}, None),
+        ({"record": "base", "b": {**EVENT, "id": 5}, "pairs": 2}, None),
         ({"kind": "event_query", "events": {"a": 5}}, None),
     ],
 )
