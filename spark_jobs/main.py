@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from correlation.resources.topics import Topics
     from spark_jobs.settings import Properties, WithoutCheckpoint
 
 _log = logging.getLogger("spark_jobs")
@@ -203,12 +204,15 @@ def _run_job(
     state = read_state(settings.client, topics.state)
     marks = read_marks(state)
     written = -1
+    results = _topics_with_results(offsets, topics)
     if start is None:
         written = check_checkpoint(checkpoint, layout, settings, owner, marks)
-        layout = prepare_layout(checkpoint, session, layout, settings, state, slots)
+        layout = prepare_layout(checkpoint, session, layout, settings, state, slots, results)
     else:
         missing = partial(_missing, watch, offsets, settings)
-        layout = replace_query(checkpoint, session, layout, settings, state, slots, start, missing)
+        layout = replace_query(
+            checkpoint, session, layout, settings, state, slots, start, missing, results
+        )
     checkpoint.remove_other_queries()
     config_topic = ConfigTopic(
         checkpoint,
@@ -232,6 +236,14 @@ def _run_job(
         stop,
     )
     Job(parts).run()
+
+
+def _topics_with_results(offsets: KafkaOffsets, topics: Topics) -> set[str]:
+    """Return the topics of results to which records were written, even if none is left."""
+    partitions = offsets.partitions()
+    names = [topics.alarms, *map(topics.of, topics.channels)]
+    places = [(name, number) for name in names for number in range(partitions.get(name, 0))]
+    return {name for (name, _), end in offsets.ends(places).items() if end}
 
 
 def _missing(

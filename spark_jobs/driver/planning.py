@@ -34,7 +34,7 @@ from spark_jobs.errors import (
 from spark_jobs.worker.slot_records import Generation, generation_of, read_generations
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -113,6 +113,7 @@ def prepare_layout(
     settings: Settings,
     values: Mapping[bytes, bytes],
     slots: int,
+    written: Collection[str] = (),
 ) -> Layout:
     """Return the layout of the query; plan a rebuild if the checkpoint has no query.
 
@@ -130,13 +131,16 @@ def prepare_layout(
         Newest value of each key of the state topic.
     slots : int
         Wanted number of slots.
+    written : collection of str
+        Topics of results of the installation to which records were written.
 
     Raises
     ------
     CheckpointMismatchError
         When the output in Kafka was continued with another checkpoint.
     RebuildError, UnknownRecordVersionError
-        When the published state is not complete, or another version of this software wrote it.
+        When the published state is not complete, is missing although results were written, or
+        another version of this software wrote it.
     KafkaException, DeliveryError
         When Kafka does not answer.
     """
@@ -148,11 +152,14 @@ def prepare_layout(
     if checkpoint.newest_batch() >= 0:
         _check_newest(layout, read_generations(values))
         return layout
-    if values and settings.without_checkpoint == "beginning":
-        _forget_state(settings, values)
+    if settings.without_checkpoint == "beginning":
+        if values or written:
+            _forget_state(settings, values)
         return layout
     generations = read_generations(values)
     if not generations:
+        if written:
+            raise _lost_state("COINCIDE_CHECKPOINT: is empty, and", settings, written)
         return layout
     plan = _plan_rebuild(session, layout, generations, slots, settings.without_checkpoint)
     return _rebuild(checkpoint, plan)
@@ -167,6 +174,7 @@ def replace_query(
     slots: int,
     start: WithoutCheckpoint,
     missing: Missing,
+    written: Collection[str] = (),
 ) -> Layout:
     """Replace the query of a checkpoint as if the checkpoint were empty; return its new layout.
 
@@ -175,7 +183,7 @@ def replace_query(
 
     Parameters
     ----------
-    checkpoint, session, settings, values, slots
+    checkpoint, session, settings, values, slots, written
         See `prepare_layout`.
     layout : Layout
         Layout that the checkpoint has, with another id: copies of the checkpoint are refused from
@@ -201,18 +209,31 @@ def replace_query(
         return layout
     generations = read_generations(values)
     if not generations:
-        if checkpoint.query_id() is None:
-            replace_layout(checkpoint, layout)
-            return layout
-        raise RebuildError(
-            f"the state of the slots is not in {settings.topics.state}, so the query of the "
-            "checkpoint cannot be replaced: start once with --from-beginning (alarms are written "
-            "again with the same alarm_id), or without options if this version wrote the checkpoint"
-        )
+        if checkpoint.query_id() is not None:
+            raise RebuildError(
+                f"the state of the slots is not in {settings.topics.state}, so the query of the "
+                "checkpoint cannot be replaced: start once with --from-beginning (alarms are "
+                "written again with the same alarm_id), or without options if this version wrote "
+                "the checkpoint"
+            )
+        if written:
+            raise _lost_state("the checkpoint is empty, and", settings, written)
+        replace_layout(checkpoint, layout)
+        return layout
     plan = _plan_rebuild(session, layout, generations, slots, start)
     if problems := missing(plan):
         raise RebuildError(describe_problems(problems, is_ordered=True))
     return _rebuild(checkpoint, plan)
+
+
+def _lost_state(begin: str, settings: Settings, written: Collection[str]) -> RebuildError:
+    """Return the error of a job whose state is lost although it has written results."""
+    return RebuildError(
+        f"{begin} the state of the slots is not in {settings.topics.state}, although results were "
+        f"written to {', '.join(sorted(written))}: restore the checkpoint or the records of "
+        f"{settings.topics.state}, or start once with --from-beginning (the topics are read from "
+        "their oldest records, and alarms are written again with the same alarm_id)"
+    )
 
 
 def _forget_state(settings: Settings, values: Mapping[bytes, bytes]) -> None:

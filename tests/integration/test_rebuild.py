@@ -20,6 +20,7 @@ from tests.support.interrupted import (
     results,
 )
 from tests.support.job import total
+from tests.support.kafka import recreate_topic
 from tests.support.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -104,5 +105,36 @@ def test_lost_records_of_the_buffers_are_named_and_can_be_given_up(
         # The alarms of the records that are left are written again, with the same ids.
         ids = {it: count for it, count in results(job, found.total() + 1).items() if count > 1}
         assert ids
+    finally:
+        job.process.stop(5)
+
+
+def test_job_without_checkpoint_and_state_does_not_write_alarms_again(
+    kafka_bootstrap: str, tmp_path: Path
+) -> None:
+    world = World(kafka_bootstrap, tmp_path, {"near": near(WINDOW_US)})
+    job = world.job
+    try:
+        job.start()
+        world.send()
+        world.wait_until_read()
+        assert job.stop() == 0
+        before = results(job)
+        assert before
+        lose_checkpoint(job)
+        recreate_topic(kafka_bootstrap, job.topics.state, 1)
+
+        job.process.start()
+        with pytest.raises(ProcessError):
+            job.process.wait_until(lambda: False, PATIENCE_SECONDS)
+        record = job.job_records()[-1]
+        assert record["state"] == "failed"
+        assert f"restore the checkpoint or the records of {job.topics.state}" in record["exception"]
+        assert results(job) == before
+
+        job.process = job.make_process(option="--from-beginning")
+        job.start()
+        again = results(job, 2 * before.total())
+        assert set(again) == set(before)
     finally:
         job.process.stop(5)

@@ -21,7 +21,7 @@ from spark_jobs.errors import CheckpointMismatchError, RebuildError
 from spark_jobs.worker.slot_records import SlotRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from contextlib import AbstractContextManager
 
     from pyspark.sql import SparkSession
@@ -132,6 +132,7 @@ def replace(
     start: WithoutCheckpoint,
     values: Mapping[bytes, bytes],
     problems: list[str] | None = None,
+    written: Collection[str] = (),
 ) -> Layout:
     """Start as ordered, with three wanted slots."""
     stored = open_layout(checkpoint, SESSION, 2)
@@ -141,7 +142,9 @@ def replace(
         sources = [it.published.position["sources"]["s"] for it in plan.slots if it is not None]
         return problems or [] if any(sources) else []
 
-    return replace_query(checkpoint, SESSION, layout, settings(), values, 3, start, missing)
+    return replace_query(
+        checkpoint, SESSION, layout, settings(), values, 3, start, missing, written
+    )
 
 
 def names(checkpoint: Files) -> set[str]:
@@ -188,6 +191,23 @@ def test_new_installation_begins_whatever_is_ordered() -> None:
         layout = replace(checkpoint, start, {})
         assert open_layout(checkpoint, SESSION, 2) == layout
         assert layout.id == "new"
+
+
+@pytest.mark.usefixtures("removed")
+def test_results_without_state_are_not_written_again_unless_ordered() -> None:
+    checkpoint, written = Files(), {"p.alarms"}
+    write_layout(checkpoint, Layout(1, (0, 1), "former", 0))
+    layout = open_layout(checkpoint, SESSION, 2)
+    before = dict(checkpoint.files)
+    for without in ("rebuild", "now"):
+        with pytest.raises(RebuildError, match=r"p\.state, although .* p\.alarms"):
+            prepare_layout(checkpoint, SESSION, layout, settings(without), {}, 2, written)
+        with pytest.raises(RebuildError, match=r"p\.state, although .* p\.alarms"):
+            replace(checkpoint, without, {}, written=written)
+    assert checkpoint.files == before
+    found = prepare_layout(checkpoint, SESSION, layout, settings("beginning"), {}, 2, written)
+    assert found == layout
+    assert replace(checkpoint, "beginning", {}, written=written).id == "new"
 
 
 def test_start_from_now_gives_up_the_buffered_events(removed: list[bytes]) -> None:
