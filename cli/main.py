@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from rich.console import Console
 
 from cli.client.asyncapi_command import asyncapi
+from cli.client.backup_command import backup, restore
 from cli.client.configuration_commands import apply, diff, export, schema
 from cli.client.explain_command import explain
 from cli.client.health_command import health
@@ -281,6 +282,8 @@ app.command()(export)
 app.command()(schema)
 app.command()(tail)
 app.command()(replay)
+app.command()(backup)
+app.command()(restore)
 app.command("repair-config")(repair_config)
 app.command()(rescale)
 app.command()(reset_watermark)

@@ -43,6 +43,8 @@ def file(tmp_path: Path) -> str:
         ("tail",),
         ("produce", "-", "--topic", "t"),
         ("repair-config",),
+        ("backup", "none.jsonl"),
+        ("restore", "none.jsonl"),
         ("doctor",),
         ("up", "--ephemeral"),
         ("replay", "--topics", "-f", "none.yaml"),
