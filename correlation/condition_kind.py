@@ -28,7 +28,7 @@ from correlation.resources.schemas import RecordType
 from correlation.resources.streams import Stream
 from correlation.resources.topics import Channel
 from correlation.sampling import StreamSample
-from correlation.warming import WarmUp
+from correlation.warming import Algorithms, WarmUp
 
 FieldType = Literal[
     "duration",
@@ -54,8 +54,9 @@ class Field:
     name : str
         Name in the user's document; the stored name of a duration ends with `_us`.
     type : str
-        duration (µs), probability (an exact decimal greater than 0 and at most 1), decimal (exact),
-        count (an integer), stream (a name), choice, flag, topic, filters (of roles;
+        duration (µs), probability (an exact decimal greater than 0 and at most 1; the first of a
+        kind is its threshold, at several of which `coincide replay --thresholds` counts), decimal
+        (exact), count (an integer), stream (a name), choice, flag, topic, filters (of roles;
         correlation.resources.role_filters), names (an object whose values are names of resources),
         or text_or_object (a string, or a JSON object with the same meaning).
     description : str
@@ -148,7 +149,7 @@ class Chance(NamedTuple):
     seconds: float
 
 
-def _no_warm_up(algorithm: str | None, shapes: str) -> WarmUp:  # noqa: ARG001 - as typed
+def _no_warm_up(algorithms: Algorithms, shapes: str) -> WarmUp:  # noqa: ARG001 - as typed
     return WarmUp({}, ())
 
 
@@ -257,10 +258,11 @@ class ConditionKind:
         `() -> ResultReader` of its output records; None: each record is one result and names its
         kind.
     warm_up : callable
-        `(algorithm, shapes) -> WarmUp`: conditions that are evaluated before the first batch, so
-        that kernels are compiled, and their streams. `algorithm` is the only one to use, or None;
-        `shapes` is the form of uncertain times: intervals, templates or histograms. Kinds with
-        equal streams are evaluated together. Default: no conditions.
+        `(algorithms, shapes) -> WarmUp`: conditions that are evaluated before the first batch, so
+        that kernels are compiled, and their streams. `algorithms` are those to use: the defaults
+        of the kind, or all that a document may choose; `shapes` is the form of uncertain times:
+        intervals, templates or histograms. Kinds with equal streams are evaluated together.
+        Default: no conditions.
     metrics : mapping of str to str
         Help strings of its operators' counters, by name without prefix.
     gauges : mapping of str to Gauge
@@ -343,7 +345,7 @@ class ConditionKind:
     explain: Callable[..., dict[str, Any]]
     example: Mapping[str, Any]
     open_reader: Callable[[], ResultReader] | None = None
-    warm_up: Callable[[str | None, str], WarmUp] = _no_warm_up
+    warm_up: Callable[[Algorithms, str], WarmUp] = _no_warm_up
     metrics: Mapping[str, str] = field(default_factory=lambda: _NO_METRICS)
     named_streams: Callable[[Values], Iterable[NamedStream]] | None = None
     optional_roles: Callable[[Any], Collection[str]] = _no_optional_roles

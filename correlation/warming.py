@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from correlation.resources.attributes import Attribute
 from correlation.resources.histogram import Histogram
 from correlation.resources.streams import Stream
 from correlation.resources.template import Template
 from correlation.resources.tokens import Tokens
+
+# The algorithms of a warm-up: those that a kind uses by default, or all that a document may choose.
+Algorithms = Literal["defaults", "all"]
 
 _SECOND_US = 1_000_000
 _HALF_US = _SECOND_US // 2

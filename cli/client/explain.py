@@ -51,12 +51,13 @@ def read_request(
     Parameters
     ----------
     pair
-        Events A and B of a timing condition, each a file with one JSON document, ``-`` for standard
-        input, JSON, or an id.
+        Events that are fields of the request, by role, each a file with one JSON document, ``-``
+        for standard input, JSON, or an id.
     since, until
         Range of Kafka timestamps in which ids are looked up.
     events
-        Events of an event query by alias, in the same form.
+        Events of the field ``events`` by role, in the same form; the service takes the events of
+        every kind there.
 
     Raises
     ------
@@ -70,7 +71,7 @@ def read_request(
     request: Document = {role: _read_event(text, f"event {role}") for role, text in pair.items()}
     if events:
         request["events"] = {
-            alias: _read_event(text, f"event {alias}") for alias, text in events.items()
+            role: _read_event(text, f"event {role}") for role, text in events.items()
         }
     for name, moment in (("since", since), ("until", until)):
         if moment is not None:

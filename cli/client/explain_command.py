@@ -14,21 +14,24 @@ from cli.settings import read_settings
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_EVENT_HELP = "Event: a file with one JSON document, - for standard input, JSON, or an id."
+_EVENT = "a file with one JSON document, - for standard input, JSON, or an id"
 
 
 def explain(
     condition: Annotated[str, typer.Argument(help="Name of the condition.")],
     *,
-    a: Annotated[str | None, typer.Option("--a", help=_EVENT_HELP, metavar="FILE|JSON|ID")] = None,
+    a: Annotated[
+        str | None, typer.Option("--a", help="Same as --event a=…", metavar="FILE|JSON|ID")
+    ] = None,
     b: Annotated[
-        str | None, typer.Option("--b", help="Event of stream B.", metavar="FILE|JSON|ID")
+        str | None, typer.Option("--b", help="Same as --event b=…", metavar="FILE|JSON|ID")
     ] = None,
     event: Annotated[
         list[str] | None,
         typer.Option(
-            help="Event of an alias of an event query. Repeatable.",
-            metavar="ALIAS=FILE|JSON|ID",
+            help=f"Event of a role of the condition: {_EVENT}. The roles of pairs are a and b, "
+            "those of an event query its aliases. Repeatable.",
+            metavar="ROLE=FILE|JSON|ID",
         ),
     ] = None,
     since: Annotated[
@@ -65,16 +68,16 @@ def explain(
 
 
 def _read_events(given: Iterable[str]) -> dict[str, str]:
-    """Return the events of the options `--event` by alias."""
+    """Return the events of the options `--event` by role."""
     events: dict[str, str] = {}
     for text in given:
-        alias, equals, event = text.partition("=")
+        role, equals, event = text.partition("=")
         problem = ""
         if not equals:
-            problem = f"{text!r} is not valid; write ALIAS=EVENT"
-        elif alias in events:
-            problem = f"{alias} has several events; write one --event for each alias"
+            problem = f"{text!r} is not valid; write ROLE=EVENT"
+        elif role in events:
+            problem = f"{role} has several events; write one --event for each role"
         if problem:
             raise typer.BadParameter(problem, param_hint="--event")
-        events[alias] = event
+        events[role] = event
     return events

@@ -1,7 +1,8 @@
 """Number of results of each condition at several thresholds, in one replay.
 
 Each threshold is a separate condition over the same buffers, so every count is exact for every
-kind of condition. Files are read once.
+kind of condition. The threshold of a kind is its first field of type probability. Files are read
+once.
 """
 
 from __future__ import annotations
@@ -11,14 +12,15 @@ from typing import TYPE_CHECKING
 
 from cli.errors import UsageError
 from correlation.errors import InvalidFieldError
+from correlation.kinds import KINDS
 from correlation.resources.thresholds import read_threshold
 
 if TYPE_CHECKING:
     from decimal import Decimal
 
     from cli.replay.setup import Setup
+    from correlation.resources.records import Resource
 
-_FIELD = "threshold"
 _MAX = 200
 _FORM = "write them as 0.5,0.6,0.7 or 0.5..0.9:0.1"
 
@@ -84,17 +86,29 @@ def at_thresholds(setup: Setup, thresholds: tuple[Decimal, ...]) -> Setup:
     """
     resources = []
     for number, resource in enumerate(setup.conditions):
-        # A condition without a threshold may have the field, with null: a query of exact instants.
-        if resource.document.get(_FIELD) is None:
-            raise UsageError(
-                f"condition {resource.name}: threshold is missing; choose other conditions with "
-                "--condition"
-            )
+        field = _threshold_field(resource)
         for threshold in thresholds:
-            document = {**resource.document, _FIELD: format(threshold, "f")}
+            document = {**resource.document, field: format(threshold, "f")}
             name = name_at(number, threshold)
             resources.append(replace(resource, name=name, document=document))
     return replace(setup, conditions=tuple(resources))
+
+
+def _threshold_field(resource: Resource) -> str:
+    """Return the name of the field with the threshold of a condition."""
+    kind = resource.document["kind"]
+    found = [it.stored_name for it in KINDS[kind].fields if it.type == "probability"]
+    problem = ""
+    if not found:
+        problem = f"{kind} has no threshold"
+    # A condition without a threshold may have the field, with null: a query of exact instants.
+    elif resource.document.get(found[0]) is None:
+        problem = f"{found[0]} is missing"
+    if problem:
+        raise UsageError(
+            f"condition {resource.name}: {problem}; choose other conditions with --condition"
+        )
+    return found[0]
 
 
 def name_at(number: int, threshold: Decimal) -> str:

@@ -17,7 +17,7 @@ from correlation.event_query.reading import QueryResultReader, events_to_explain
 from correlation.event_query.record_types import RECORDS
 from correlation.event_query.warnings import find_warnings
 from correlation.explaining import SearchEffect
-from correlation.warming import WarmUp, usual_streams
+from correlation.warming import Algorithms, WarmUp, usual_streams
 
 if TYPE_CHECKING:
     from correlation.event_query.condition import EventQueryCondition
@@ -99,7 +99,7 @@ def _optional_roles(condition: EventQueryCondition) -> Collection[str]:
     return [event.alias for event in condition.query.negated]
 
 
-def _warm_up(algorithm: str | None, shapes: str) -> WarmUp:  # noqa: ARG001 - as all kinds
+def _warm_up(algorithms: Algorithms, shapes: str) -> WarmUp:  # noqa: ARG001 - as all kinds
     return WarmUp(usual_streams(shapes), _list_warm_up(shapes))
 
 

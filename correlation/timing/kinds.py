@@ -31,7 +31,7 @@ from correlation.timing.plan import derive_costs, measure_chance, plan_condition
 from correlation.timing.reading import AlarmReader, events_to_explain
 from correlation.timing.record_types import timing_records
 from correlation.timing.self_operator import SelfOperator
-from correlation.warming import WarmUp, usual_streams
+from correlation.warming import Algorithms, WarmUp, usual_streams
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -202,25 +202,25 @@ def _horizon_field(condition: TimingCondition, stream: str) -> str:
     return fields[-1 if stream == condition.a else 0].name
 
 
-def _warm_up(name: str, algorithm: str | None, shapes: str) -> WarmUp:
-    return WarmUp(usual_streams(shapes), _list_warm_up(name, algorithm, shapes))
+def _warm_up(name: str, algorithms: Algorithms, shapes: str) -> WarmUp:
+    return WarmUp(usual_streams(shapes), _list_warm_up(name, algorithms, shapes))
 
 
-def _list_warm_up(name: str, algorithm: str | None, shapes: str) -> Iterator[Values]:
-    """Yield conditions with every algorithm and output mode, on one and on two streams.
+def _list_warm_up(name: str, algorithms: Algorithms, shapes: str) -> Iterator[Values]:
+    """Yield conditions with the algorithms and every output mode, on one and on two streams.
 
     Parameters
     ----------
     name : str
         Name of the kind.
-    algorithm : str or None
-        One algorithm; None means all.
+    algorithms : {"defaults", "all"}
+        The algorithms.
     shapes : {"intervals", "templates", "histograms"}
         Shapes of the events.
     """
-    algorithms = ALGORITHM_CHOICES if algorithm is None else [algorithm]
+    used = ALGORITHM_CHOICES if algorithms == "all" else (DEFAULT_ALGORITHM,)
     # The first `emit` choice is the default; the conditions of all algorithms use it.
-    ways = [("algorithm", it) for it in algorithms] + [("emit", it) for it in EMIT_CHOICES[1:]]
+    ways = [("algorithm", it) for it in used] + [("emit", it) for it in EMIT_CHOICES[1:]]
     # Factored output supports only intervals of two different streams.
     ways += [("output", it) for it in OUTPUT_CHOICES[1:] if shapes == "intervals"]
     durations = {

@@ -28,7 +28,7 @@ from correlation.topk.results import CHANGES, PRESENT, RECORDS
 from correlation.topk.similarities import SIMILARITIES
 from correlation.topk.sizing import size_sample
 from correlation.topk.stored import withdraw_lists
-from correlation.warming import WarmUp, usual_streams
+from correlation.warming import Algorithms, WarmUp, usual_streams
 
 _FIELDS = (
     Field("a", "stream", "Stream A, with tokens."),
@@ -115,7 +115,7 @@ def _roles(condition: TopKCondition) -> dict[str, str]:
     return {"a": condition.a, "b": condition.b}
 
 
-def _warm_up(algorithm: str | None, shapes: str) -> WarmUp:  # noqa: ARG001 - as all kinds
+def _warm_up(algorithms: Algorithms, shapes: str) -> WarmUp:  # noqa: ARG001 - as all kinds
     return WarmUp(usual_streams(shapes), _list_warm_up() if shapes == "intervals" else ())
 
 

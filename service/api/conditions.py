@@ -56,6 +56,15 @@ class ConditionPage(BaseModel):
     next: str | None = Field(description="Value of `after` for the next page; null: last page.")
 
 
+def _describe_ratios() -> str:
+    """Describe the first ratio of each kind; kinds with the same ratio are listed together."""
+    kinds: dict[str, list[str]] = {}
+    for kind in KINDS.values():
+        for ratio in [*kind.ratios.values()][:1]:
+            kinds.setdefault(ratio.description, []).append(kind.name)
+    return " ".join(f"{', '.join(names)}: {it}" for it, names in kinds.items())
+
+
 class ConditionStatus(BaseModel):
     """State of a condition in the job."""
 
@@ -78,7 +87,8 @@ class ConditionStatus(BaseModel):
     )
     streams: dict[str, StreamStatus] = Field(description="Status of each stream, by name.")
     hit_ratio: float | None = Field(
-        description="Share of the events in probe regions decided by the look-up tables."
+        description="First ratio of the counters of its kind; null: the kind has no ratio, or has "
+        f"counted nothing. {_describe_ratios()}"
     )
     alarms: int = Field(description="Number of alarms since the condition was registered.")
     last_alarm_at: int | None = Field(description="Time of the last alarm, in µs.")

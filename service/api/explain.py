@@ -8,22 +8,26 @@ from pydantic import (
     ConfigDict,
     Field,
     PlainValidator,
+    TypeAdapter,
     ValidationInfo,
     WithJsonSchema,
 )
 
 from correlation.explaining import Step
-from correlation.kinds import KINDS
+from correlation.kinds import KINDS, condition_from_document
 from correlation.limits import TIME_LIMIT_US
 from service.api.body import JsonRoute
 from service.api.common import Name, Plane
 from service.api.problems import responses
+from service.documents.fields import Document
 from service.documents.given_records import read_moment_us
+from service.documents.models import ConditionDocument
 from service.errors import InvalidDocumentError
 from service.explaining import Asked
 from service.lookup import Span
 
 router = APIRouter(prefix="/v1", tags=["conditions"], route_class=JsonRoute)
+_CONDITION: TypeAdapter[Document] = TypeAdapter(ConditionDocument)
 _EVENT = (
     "A record as in Kafka, or a canonical event: the time fields decide which. Or, explicitly, "
     '{"record": {…}} or {"event": {…}}, with optional "record_key" and "record_timestamp" (µs or '
@@ -77,30 +81,31 @@ Moment = Annotated[
 ]
 
 
+def _add_examples(schema: dict[str, Any]) -> None:
+    """Add an event for each role of the kinds' examples; called when the schema is needed."""
+    found: list[dict[str, Any]] = []
+    for kind in KINDS.values():
+        document = _CONDITION.validate_python(kind.example).normalised()
+        roles = kind.roles(condition_from_document("example", 1, document))
+        events = {
+            role: {"id": f"{stream}-{number}", "key": "k", "earliest": 0, "latest": 100_000}
+            for number, (role, stream) in enumerate(roles.items(), 1)
+        }
+        example = {"events": events} if kind.names_events else events
+        if example not in found:
+            found.append(example)
+    schema["examples"] = found
+
+
 class ExplainRequest(BaseModel):
     """The events: a field for each role of the condition, or `events` if users name the roles."""
 
-    model_config = ConfigDict(
-        extra="allow",
-        json_schema_extra={
-            "examples": [
-                {
-                    "a": {"id": "mic-1", "key": "k", "earliest": 0, "latest": 200000},
-                    "b": {"id": "geo-7", "key": "k", "time": 150000, "before": "100ms"},
-                },
-                {"events": {"s": {"id": "smoke-2"}, "r": {"id": "report-7"}}},
-                {
-                    "events": {
-                        "s": {"id": "smoke-2", "key": "k", "earliest": 0, "latest": 0},
-                        "r": {"id": "report-7", "key": "k", "earliest": 400000, "latest": 600000},
-                    }
-                },
-            ]
-        },
-    )
+    model_config = ConfigDict(extra="allow", json_schema_extra=_add_examples)
     __pydantic_extra__: dict[str, Event] = Field(init=False)
     events: dict[str, Event] | None = Field(
-        default=None, description=f"{_NAMED} only: the event of each alias."
+        default=None,
+        description="The event of each role; the only place for those of kinds whose users name "
+        f"the roles: {_NAMED}.",
     )
     since: Moment = Field(
         default=None,

@@ -81,41 +81,24 @@ Sample = Annotated[
 ]
 
 
+def _add_examples(schema: dict[str, Any]) -> None:
+    """Add the kinds' examples; called when the schema is needed, since kinds may parse strings."""
+    schema["examples"] = [
+        {
+            "condition": dict(kind.example),
+            "rates": dict.fromkeys(
+                sorted({it.stream for it in kind.streams_named(kind.example)}), 500
+            ),
+            "keys": 10,
+        }
+        for kind in KINDS.values()
+    ]
+
+
 class ValidationRequest(BaseModel):
     """A condition to validate."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [
-                {
-                    "condition": {
-                        "kind": "mutual_deadline",
-                        "a": "acoustic",
-                        "b": "seismic",
-                        "window": "2s",
-                        "threshold": 0.6,
-                    },
-                    "rates": {"acoustic": 500, "seismic": 20},
-                    "keys": 10,
-                },
-                {
-                    "condition": {
-                        "kind": "topk_similarity",
-                        "a": "alerts",
-                        "k": 10,
-                        "window": "1h",
-                    },
-                    "sample": {
-                        "alerts": [
-                            {"id": "a1", "at": 1767261600000000, "tags": ["disk", "full"]},
-                            {"id": "a2", "at": 1767261720000000, "tags": ["disk", "tmp"]},
-                        ]
-                    },
-                },
-            ]
-        },
-    )
+    model_config = ConfigDict(extra="forbid", json_schema_extra=_add_examples)
     condition: dict[str, Any] = Field(description="Document as in PUT /v1/conditions/{name}.")
     rates: dict[ResourceName, Rate] = Field(
         default_factory=dict, description="Events per second, by stream."
@@ -130,6 +113,14 @@ class ValidationRequest(BaseModel):
         description="Records of the streams, by stream: each as in its topic, or explicitly "
         '{"record": {…}} with optional "record_key" and "record_timestamp" (µs or RFC 3339). Their '
         "rates are used for streams that rates does not contain.",
+        examples=[
+            {
+                "acoustic": [
+                    {"id": "a1", "at": 1767261600000000, "tags": ["disk", "full"]},
+                    {"id": "a2", "at": 1767261720000000, "tags": ["disk", "tmp"]},
+                ]
+            }
+        ],
     )
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from correlation.operators import Result
     from correlation.resources.attributes import Attribute, AttributeValue
     from correlation.resources.streams import Stream
+    from correlation.warming import Algorithms
 
 _SECOND_US = 1_000_000
 # Events of a block; enough to produce pairs of every outcome.
@@ -68,13 +69,13 @@ def main() -> None:
     sys.stdout.write(f"kernels compiled: {sum(found.values())} results found\n")
 
 
-def warm_up(algorithm: str | None = None, shapes: str = "intervals") -> int:
+def warm_up(algorithms: Algorithms = "all", shapes: str = "intervals") -> int:
     """Advance, store and restore a program with every kind of condition.
 
     Parameters
     ----------
-    algorithm : str or None
-        Algorithm of the conditions; every algorithm by default.
+    algorithms : {"defaults", "all"}
+        Algorithms of the conditions: those that their kinds use by default, or all.
     shapes : {"intervals", "templates", "histograms"}
         Form of the events' timestamps.
 
@@ -83,20 +84,20 @@ def warm_up(algorithm: str | None = None, shapes: str = "intervals") -> int:
     int
         Number of result records.
     """
-    return sum(_evaluate(it, shapes) for it in group_kinds(algorithm, shapes))
+    return sum(_evaluate(it, shapes) for it in group_kinds(algorithms, shapes))
 
 
-def group_kinds(algorithm: str | None, shapes: str) -> list[WarmUpGroup]:
+def group_kinds(algorithms: Algorithms, shapes: str) -> list[WarmUpGroup]:
     """Return the conditions of the warm-ups of all kinds; kinds with equal streams are one group.
 
     Parameters
     ----------
-    algorithm, shapes
+    algorithms, shapes
         See `warm_up`.
     """
     groups: list[WarmUpGroup] = []
     for kind in KINDS.values():
-        streams, documents = kind.warm_up(algorithm, shapes)
+        streams, documents = kind.warm_up(algorithms, shapes)
         group = next((it for it in groups if it.streams == streams), None)
         if group is None:
             group = WarmUpGroup(streams, [])

@@ -26,8 +26,6 @@ ROLE, SLOTS = "COINCIDE_WORKER_ROLE", "slots"
 # Environment variable with the number of times that all workers were replaced; see
 # `spark_jobs.driver.workers`.
 GENERATION = "COINCIDE_WORKER_GENERATION"
-# The default algorithm; other algorithms are loaded when a condition uses them.
-_ALGORITHM = "lazy_lookup"
 _MODULES = (
     "pyspark.worker",
     "pandas",
@@ -67,9 +65,9 @@ def import_all() -> None:
 
 
 def warm_up() -> None:
-    """Load the kernels of the slots' workers."""
+    """Load the kernels of the default algorithms; others are loaded when a condition uses them."""
     # Imported late, after the modules and environment variables above are set.
-    importlib.import_module("spark_jobs.worker.warm_up").warm_up(_ALGORITHM)
+    importlib.import_module("spark_jobs.worker.warm_up").warm_up("defaults")
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from correlation.operators import (
 from correlation.reporting import ReplaySummary, ResultObjects, ShownRecord
 from correlation.resources.streams import Stream
 from correlation.resources.tokens import TOKENS_COLUMN
-from correlation.warming import WarmUp
+from correlation.warming import Algorithms, WarmUp
 
 NAME = "long_event"
 
@@ -199,7 +199,7 @@ def _explain(
     }
 
 
-def _warm_up(algorithm: str | None, shapes: str) -> WarmUp:  # noqa: ARG001 - as all kinds
+def _warm_up(algorithms: Algorithms, shapes: str) -> WarmUp:  # noqa: ARG001 - as all kinds
     doors = Stream("doors", "doors", 10_000, 0, min_uncertainty_us=1_000)
     return WarmUp({"doors": doors}, [{"kind": NAME, "stream": "doors", "min_length_us": 1_000}])
 

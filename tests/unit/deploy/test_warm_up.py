@@ -13,8 +13,11 @@ import pytest
 import correlation.engine.conditions
 import correlation.engine.registered
 import correlation.kinds
+from correlation.config_records import read_config_record
 from correlation.engine.program import Block, Program
 from correlation.kinds import KINDS
+from correlation.timing.conditions import ALGORITHM_CHOICES, DEFAULT_ALGORITHM
+from correlation.warming import Algorithms
 from spark_jobs.worker import warm_up
 from tests.support.kernel_cache import copy_kernels
 from tests.toy import toy_kind
@@ -23,15 +26,27 @@ ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize("shapes", ["intervals", "templates", "histograms"])
-@pytest.mark.parametrize("algorithm", [None, "lazy_lookup"])
-def test_no_condition_of_the_warm_up_is_refused(algorithm: str | None, shapes: str) -> None:
+@pytest.mark.parametrize("algorithms", ["defaults", "all"])
+def test_no_condition_of_the_warm_up_is_refused(algorithms: Algorithms, shapes: str) -> None:
     # Kinds with the usual streams share one program.
-    (group,) = warm_up.group_kinds(algorithm, shapes)
+    (group,) = warm_up.group_kinds(algorithms, shapes)
     program = Program(group.streams, dict.fromkeys(group.streams, 1))
     metrics = program.advance(Block(group.controls, [], []), lambda: 0).metrics
     states = {status["state"] for status in metrics["conditions"].values()}
     assert len(metrics["conditions"]) == len(group.controls) > 0
     assert states == {"running"}, metrics["conditions"]
+
+
+@pytest.mark.parametrize(
+    ("algorithms", "chosen"),
+    [("defaults", {DEFAULT_ALGORITHM, None}), ("all", {*ALGORITHM_CHOICES, None})],
+)
+def test_job_warms_up_the_default_algorithms_and_the_image_all(
+    algorithms: Algorithms, chosen: set[str | None]
+) -> None:
+    (group,) = warm_up.group_kinds(algorithms, "intervals")
+    resources = [read_config_record(it.key, it.record) for it in group.controls]
+    assert {it.document.get("algorithm") for it in resources} == chosen
 
 
 def test_kind_is_warmed_up_on_its_own_streams(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,7 +55,7 @@ def test_kind_is_warmed_up_on_its_own_streams(monkeypatch: pytest.MonkeyPatch) -
     for module in (correlation.engine.conditions, correlation.engine.registered, warm_up):
         monkeypatch.setattr(module, "KINDS", kinds)
     monkeypatch.setattr(correlation.kinds, "KINDS", kinds)
-    _, group = warm_up.group_kinds("lazy", "intervals")
+    _, group = warm_up.group_kinds("defaults", "intervals")
     assert (list(group.streams), len(group.controls)) == (["doors"], 1)
     monkeypatch.setattr(warm_up, "KINDS", {kind.name: kind})
     # Each event of the three blocks lasts for at least 1 ms.

@@ -231,12 +231,12 @@ def test_folder_is_an_id_not_a_file(tmp_path: Path) -> None:
     assert json.dumps(read_request({"a": "{}", "b": "{}"}, None, None)) == '{"a": {}, "b": {}}'
 
 
-def test_alias_has_one_event(capsys: pytest.CaptureFixture[str]) -> None:
+def test_role_has_one_event(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["explain", "c", "--event", "s=1", "--event", "r=2", "--event", "s=3"])
     assert ended.value.code == 2
     shown = " ".join(capsys.readouterr().err.replace("│", "").split())
-    assert "s has several events; write one --event for each alias" in shown
+    assert "s has several events; write one --event for each role" in shown
 
 
 def test_a_rejected_record_has_no_name_and_an_exact_time_is_one_moment() -> None:

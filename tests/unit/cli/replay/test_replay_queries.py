@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
+from cli.errors import UsageError
+from cli.replay import thresholds
+from cli.replay.setup import Setup
+from correlation.kinds import KINDS
+from correlation.resources.records import Resource
+from correlation.topk.change_format import KIND as TOPK
 from tests.unit.cli.replay.test_replay import Command, event, replay
 
 __all__ = ["replay"]
@@ -128,6 +136,22 @@ def test_results_are_counted_at_thresholds(replay: Command) -> None:
     assert done.err.strip() == (
         "error: condition quiet: threshold is missing; choose other conditions with --condition"
     )
+
+
+def test_threshold_is_the_probability_of_the_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    kind = KINDS["mutual_deadline"]
+    fields = tuple(
+        replace(it, name="confidence") if it.type == "probability" else it for it in kind.fields
+    )
+    certain = replace(kind, name="certain", fields=fields)
+    monkeypatch.setattr(thresholds, "KINDS", {**KINDS, "certain": certain})
+    document = {"kind": "certain", "confidence": "0.9", "threshold": "0.1"}
+    setup = Setup({}, {}, (Resource("condition", "c", 1, 0, document),))
+    (found,) = thresholds.at_thresholds(setup, (Decimal("0.50"),)).conditions
+    assert found.document == {**document, "confidence": "0.50"}
+    listed = replace(setup, conditions=(Resource("condition", "l", 1, 0, {"kind": TOPK}),))
+    with pytest.raises(UsageError, match=f"condition l: {TOPK} has no threshold; choose other"):
+        thresholds.at_thresholds(listed, (Decimal(1),))
 
 
 def files(replay: Command) -> tuple[str, ...]:
