@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from correlation.buffers.buffer import StreamBuffer
-from correlation.errors import TextPlace
+from correlation.drawing import Line
 from correlation.explaining import GivenRecord, SearchEffect, Step
+from correlation.kind_fields import Field, FieldType, NamedStream, Values
 from correlation.lists import Lists
 from correlation.operators import Condition, Operator, Result, Share
 from correlation.reporting import (
@@ -30,90 +31,8 @@ from correlation.resources.topics import Channel
 from correlation.sampling import StreamSample
 from correlation.warming import Algorithms, WarmUp
 
-FieldType = Literal[
-    "duration",
-    "probability",
-    "decimal",
-    "count",
-    "stream",
-    "choice",
-    "flag",
-    "topic",
-    "filters",
-    "names",
-    "text_or_object",
-]
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """A field of a kind's document; the REST models are built from these fields.
-
-    Parameters
-    ----------
-    name : str
-        Name in the user's document; the stored name of a duration ends with `_us`.
-    type : str
-        duration (µs), probability (an exact decimal greater than 0 and at most 1; the first of a
-        kind is its threshold, at several of which `coincide replay --thresholds` counts), decimal
-        (exact), count (an integer), stream (a name), choice, flag, topic, filters (of roles;
-        correlation.resources.role_filters), names (an object whose values are names of resources),
-        or text_or_object (a string, or a JSON object with the same meaning).
-    description : str
-        Description in the API's documentation.
-    required : bool
-        Whether a document must contain the field.
-    default : object
-        Value when the document omits the field.
-    choices : tuple of str
-        Accepted values of a choice, or the roles that may have a filter.
-    read : callable or None
-        `(value) -> stored value` of a text_or_object; raises InvalidFieldError whose field is the
-        name of this field, or a path inside the object. The stored value contains only types of
-        JSON, without fractions, which JSON parsers round.
-    minimum, maximum : int or None
-        Min and max of a decimal or a count, both included. None: the min of a count is 1, and the
-        absolute value of a decimal is at most correlation.limits.DECIMAL_LIMIT.
-    """
-
-    name: str
-    type: FieldType
-    description: str
-    required: bool = True
-    default: object = None
-    choices: tuple[str, ...] = ()
-    read: Callable[[Any], Any] | None = None
-    minimum: int | None = None
-    maximum: int | None = None
-
-    @property
-    def stored_name(self) -> str:
-        """Name of the field in the stored document."""
-        return f"{self.name}_us" if self.type == "duration" else self.name
-
-
-Values = Mapping[str, Any]
-
-
-class NamedStream(NamedTuple):
-    """Name of a stream in a document, and the field that contains it.
-
-    Attributes
-    ----------
-    field : str
-        The field.
-    stream : str
-        Name of the stream.
-    owner : str
-        Part of the field that has the name, for error messages; empty: the field itself.
-    place : TextPlace or None
-        Place in the text of the field.
-    """
-
-    field: str
-    stream: str
-    owner: str = ""
-    place: TextPlace | None = None
+# The whole interface is imported from here, also what is defined in `kind_fields`.
+__all__ = ["Chance", "ConditionKind", "Field", "FieldType", "Load", "NamedStream", "Values"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +109,10 @@ def _no_measures(
     return {}
 
 
+def _draw_nothing(_answer: Mapping[str, Any]) -> Sequence[Line]:
+    return ()
+
+
 def _as_registered(document: Values) -> Values:
     return document
 
@@ -254,6 +177,9 @@ class ConditionKind:
         The steps that its explanations may contain, in order.
     example : mapping
         Example document of this kind.
+    draw_explanation : callable
+        `(answer) -> lines` that `coincide explain` writes below the events: a picture of the
+        explanation. `answer` is the answer of the service, as read from JSON. Default: no lines.
     open_reader : callable or None
         `() -> ResultReader` of its output records; None: each record is one result and names its
         kind.
@@ -344,6 +270,7 @@ class ConditionKind:
     roles: Callable[[Any], Mapping[str, str]]
     explain: Callable[..., dict[str, Any]]
     example: Mapping[str, Any]
+    draw_explanation: Callable[[Mapping[str, Any]], Sequence[Line]] = _draw_nothing
     open_reader: Callable[[], ResultReader] | None = None
     warm_up: Callable[[Algorithms, str], WarmUp] = _no_warm_up
     metrics: Mapping[str, str] = field(default_factory=lambda: _NO_METRICS)

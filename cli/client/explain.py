@@ -13,9 +13,6 @@ import orjson
 from rich.markup import escape
 from rich.table import Table
 
-from cli.client.absence_picture import LEGEND as ABSENCE_LEGEND
-from cli.client.absence_picture import draw_absence
-from cli.client.picture import LEGEND, draw_pair
 from cli.errors import UsageError
 from correlation.kinds import KINDS
 from correlation.printable import printable
@@ -25,19 +22,15 @@ from correlation.resources.times import describe_moment
 from correlation.resources.tokens import describe_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from rich.console import Console
+
+    from correlation.drawing import Line
 
 Document = dict[str, Any]
 _STDIN = "-"
 _MARKS = {True: "[green]✓[/]", False: "[red]✗[/]", None: "[dim]·[/]"}
-_REGIONS = {
-    "satisfaction": "satisfaction region",
-    "left_probe": "left probe region",
-    "right_probe": "right probe region",
-    "violated": "outside: violated",
-}
 
 
 def read_request(
@@ -131,25 +124,21 @@ def show_explanation(answer: Mapping[str, Any], console: Console) -> None:
                 console.print(line, markup=False, soft_wrap=True)
     else:
         console.print(_events_table(events))
-    picture = draw_pair(answer) if answer.get("regions") else []
-    if picture:
-        console.print()
-        # Never wrapped, not even on a narrow terminal.
-        console.print("\n".join(picture), markup=False, soft_wrap=True)
-        console.print("\n".join(LEGEND), markup=False, style="dim", soft_wrap=True)
-        console.print()
-        console.print(_regions_table(answer))
-    absence = draw_absence(answer)
-    if absence:
-        console.print()
-        console.print("\n".join(absence), markup=False, soft_wrap=True)
-        console.print("\n".join(ABSENCE_LEGEND), markup=False, style="dim", soft_wrap=True)
-    if answer.get("decided_by"):
-        console.print(f"decided by {_describe_ways(answer)}")
-    if answer.get("swapped"):
-        console.print("A and B were swapped: in a stream with itself, A is the earlier event")
+    kind = KINDS.get(answer["kind"])
+    if kind is not None:
+        _print_lines(kind.draw_explanation(answer), console)
     for note in answer["notes"]:
         console.print(f"[yellow]note:[/] {escape(note)}")
+
+
+def _print_lines(lines: Sequence[Line], console: Console) -> None:
+    """Print the lines that a kind draws; only sentences are wrapped."""
+    if lines and lines[0].style == "drawing":
+        console.print()
+    for text, style in lines:
+        muted = "dim" if style == "legend" else None
+        shown = printable(text)
+        console.print(shown, markup=False, style=muted, soft_wrap=style != "sentence")
 
 
 def _steps_table(answer: Mapping[str, Any]) -> Table:
@@ -228,27 +217,3 @@ def _describe_event(role: str, event: Mapping[str, Any]) -> list[str]:
         return [head, f"   {describe_moment(span[0])}", *shown]
     interval = " … ".join(map(describe_moment, span))
     return [head, f"   {interval}  {describe_duration(event['length_us'])} long", *shown]
-
-
-def _regions_table(answer: Mapping[str, Any]) -> Table:
-    """Return the table of regions with each event as base event, and the target's region."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for title in ("base event", "LH", "LL", "RL", "RH", "the other ends", "that is in the"):
-        table.add_column(title, justify="right" if title in {"LH", "LL", "RL", "RH"} else "left")
-    for base in ("a", "b"):
-        found = answer["regions"][f"base_{base}"]
-        ends = [describe_duration(found[f"{end}_us"]) for end in ("lh", "ll", "rl", "rh")]
-        if found["ll_us"] > found["rl_us"]:
-            ends[1:3] = ["none", "none"]
-        offset = describe_duration(found["offset_us"])
-        table.add_row(base.upper(), *ends, offset, _REGIONS[found["region"]])
-    return table
-
-
-def _describe_ways(answer: Mapping[str, Any]) -> str:
-    ways = [str(way).replace("_", " ") for way in answer["decided_by"]]
-    if len(ways) == 1:
-        return f"{ways[0]} ({answer['algorithm']})"
-    return (
-        f"{', '.join(ways[:-1])} or {ways[-1]}, depending on other events ({answer['algorithm']})"
-    )

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 from correlation.condition_kind import ConditionKind, Field, Values
+from correlation.event_query.absence.drawing import draw_explanation
 from correlation.event_query.alarm_format import KIND
 from correlation.event_query.building import build_condition, named_streams, stored_query
 from correlation.event_query.checking import check_streams, choose_streams
@@ -128,6 +129,7 @@ EVENT_QUERY_KIND = ConditionKind(
     plan=plan_query,
     roles=_roles,
     explain=explain_combination,
+    draw_explanation=draw_explanation,
     steps=STEPS,
     example={"kind": KIND, "query": _RUNNING_EXAMPLE},
     open_reader=QueryResultReader,

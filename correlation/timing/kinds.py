@@ -22,6 +22,7 @@ from correlation.timing.conditions import (
     check_streams,
 )
 from correlation.timing.counters import METRICS, RATIOS, SUMMARY, find_missing
+from correlation.timing.drawing import draw_explanation
 from correlation.timing.explain import STEPS, explain_pair
 from correlation.timing.factored.operator import FactoredOperator
 from correlation.timing.filter_operator import FilterOperator
@@ -168,6 +169,7 @@ def _make_kind(name: str) -> ConditionKind:
         plan=plan_condition,
         roles=_roles,
         explain=explain_pair,
+        draw_explanation=draw_explanation,
         steps=STEPS,
         example={"kind": name, "a": "acoustic", "b": "seismic", **example, "threshold": "0.6"},
         open_reader=AlarmReader,

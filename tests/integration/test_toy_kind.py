@@ -183,6 +183,7 @@ def check_commands(environment: dict[str, str]) -> None:
     assert "the event is too short" in explained.stdout
     assert "✗ length" in explained.stdout
     assert "EVENT  doors:short @k" in explained.stdout
+    assert "\n▇\n▇ is 1s\nshort is 1s long\n" in explained.stdout
     missing = coincide("explain", "left-open", "--a", asked, environment=environment)
     assert missing.returncode != 0
     assert "event: is missing" in missing.stderr

@@ -16,6 +16,7 @@ import numpy as np
 from correlation.buffers.columns import Int64s, SetsColumn
 from correlation.buffers.segment import Segment
 from correlation.condition_kind import ConditionKind, Field, Load
+from correlation.drawing import Line
 from correlation.errors import InvalidFieldError
 from correlation.explaining import GivenRecord, Step, read_given
 from correlation.operators import (
@@ -199,6 +200,18 @@ def _explain(
     }
 
 
+def _draw(answer: Mapping[str, Any]) -> list[Line]:
+    event = answer["event"]
+    if event["latest"] is None:
+        return []
+    seconds = (event["latest"] - event["earliest"]) // 1_000_000
+    return [
+        Line("▇" * seconds),
+        Line("▇ is 1s", "legend"),
+        Line(f"{event['id']} is {seconds}s long", "sentence"),
+    ]
+
+
 def _warm_up(algorithms: Algorithms, shapes: str) -> WarmUp:  # noqa: ARG001 - as all kinds
     doors = Stream("doors", "doors", 10_000, 0, min_uncertainty_us=1_000)
     return WarmUp({"doors": doors}, [{"kind": NAME, "stream": "doors", "min_length_us": 1_000}])
@@ -224,6 +237,7 @@ KINDS = [
         explain=_explain,
         open_reader=LongEventsReader,
         events_to_explain=lambda _condition, _streams, record: {"event": {"id": record["id"]}},
+        draw_explanation=_draw,
         steps=(Step("threshold", "the event is too short", "length"),),
         example={"kind": NAME, "stream": "acoustic", "min_length": "1s"},
         warm_up=_warm_up,

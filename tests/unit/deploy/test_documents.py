@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
-from cli.client.picture import draw_pair
 from correlation.buffers.events import Events
 from correlation.engine.advice import advise
 from correlation.engine.contract import ContractFacts
@@ -28,6 +27,7 @@ from correlation.reasons import Reason
 from correlation.resources.records import Resource
 from correlation.resources.streams import Stream
 from correlation.resources.tokens import Tokens
+from correlation.timing.drawing import draw_pair
 from correlation.topk.change_format import KIND as TOPK
 from service.api.explain import ExplainRequest
 from service.api.stream_status import StreamReport

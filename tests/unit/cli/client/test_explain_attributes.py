@@ -9,7 +9,8 @@ from correlation.kinds import KINDS, condition_from_document
 from correlation.resources.filters import read_filter
 from correlation.resources.streams import Stream
 from tests.support.filters import DECLARED
-from tests.unit.cli.client.test_explain import NEAR, show
+from tests.unit.cli.client.test_explain import show
+from tests.unit.correlation.timing.test_drawing import NEAR
 
 
 def explain(severity: int, rule: str | None, where: dict[str, Any] | None = None) -> str:

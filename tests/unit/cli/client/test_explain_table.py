@@ -5,9 +5,14 @@ from __future__ import annotations
 from io import StringIO
 from typing import Any
 
+import pytest
 from rich.console import Console
 
+import cli.client.explain
 from cli.client.explain import show_explanation
+from correlation.kinds import KINDS
+from tests.toy import toy_kind
+from tests.unit.correlation.event_query.test_explain_uncertain import DOOR, LEAK, event, explain
 
 SMOKE: dict[str, Any] = {
     "stream": "smoke",
@@ -80,6 +85,30 @@ def test_events_that_last_are_shown_from_begin_to_end() -> None:
     pair = {name: it for name, it in ANSWER.items() if name != "events"}
     shown = show({**pair, "roles": ["a"], "a": visit | {"length_us": 1_000_000}})
     assert "   1970-01-01T00:00:01Z … 1970-01-01T00:00:02Z  1s long" in shown
+
+
+def test_the_drawing_of_an_event_query_is_part_of_the_explanation() -> None:
+    answer = explain(a=LEAK, d=DOOR, r=event("r1", 12))
+    shown = show({**ANSWER, **answer, "condition": "q", "version": 1, "roles": ["a", "d", "r"]})
+    assert "axis: from the end of the positive event" in shown
+    assert "probability of the result: 0.7 = 7/10, threshold 0.5" in shown
+
+
+def test_a_kind_of_another_package_draws_its_explanation(monkeypatch: pytest.MonkeyPatch) -> None:
+    (kind,) = toy_kind.KINDS
+    smoke = {**SMOKE, "id": "s[1]\x1b", "latest": 3_000_000}
+    answer = {**ANSWER, "kind": kind.name, "event": smoke, "notes": ["n"]}
+    # The command may be older than the service, and not have the kind.
+    without = show(answer)
+    monkeypatch.setattr(cli.client.explain, "KINDS", {**KINDS, kind.name: kind})
+    assert show(answer) == [
+        *without[:-1],
+        "",
+        "▇▇▇",
+        "▇ is 1s",
+        "s[1]\\x1b is 3s long",
+        "note: n",
+    ]
 
 
 def test_columns_without_values_are_left_out() -> None:

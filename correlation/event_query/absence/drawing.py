@@ -1,4 +1,4 @@
-"""Text drawing of a positive event and the negated events that may stop it (``explain``).
+"""Drawing of an explained positive event and the negated events that may stop it.
 
 Rows: the instant of the positive event; for each negated event the times at which it certainly or
 possibly stops the combination, and its instant; and the axis, whose zero is the end of the positive
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cli.client.picture import LABEL, WIDTH, Scale, draw_axis, label_line
+from correlation.drawing import LABEL, WIDTH, Line, Scale, draw_axis, label_line
 from correlation.printable import printable
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _PLACES = {
     "inside": "stops it with certainty",
     "outside": "does not stop it",
 }
-LEGEND = (
+_LEGEND = (
     (
         f"{_CERTAIN} an event stops the combination for every time of the positive event, "
         f"{_POSSIBLE} for some"
@@ -29,22 +29,26 @@ LEGEND = (
 )
 
 
-def draw_absence(answer: Mapping[str, Any]) -> list[str]:
+def draw_explanation(answer: Mapping[str, Any]) -> list[Line]:
     """Draw the explanation of a combination with uncertain instants.
 
     Parameters
     ----------
-    answer
-        Response of the service.
+    answer : mapping
+        Explanation of a combination (`correlation.event_query.explain`).
 
     Returns
     -------
-    list of str
-        Lines; empty if the response has no probability of absence.
+    list of Line
+        Empty if the explanation has no probability of absence.
     """
     found = answer.get("absence")
     if not found:
         return []
+    return [*map(Line, _draw_absence(found)), *(Line(it, "legend") for it in _LEGEND)]
+
+
+def _draw_absence(found: Mapping[str, Any]) -> list[str]:
     positive = found["positive"]
     scale = _scale(found)
     name = found["instant"] or "positive"
