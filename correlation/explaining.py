@@ -326,7 +326,7 @@ class Steps:
 def describe_delay(
     role: str, read: ReadEvent, lost: str = "the job may have decided without it"
 ) -> list[str]:
-    """Return a note if a record reached Kafka later than its stream promises.
+    """Return a note if a record reached Kafka later than its stream declares.
 
     Parameters
     ----------
@@ -337,13 +337,13 @@ def describe_delay(
     lost : str
         Possible consequence.
     """
-    delay_us, promised_us = read.delay_us, read.stream.max_delay_us
-    if delay_us is None or delay_us <= promised_us:
+    delay_us, declared_us = read.delay_us, read.stream.max_delay_us
+    if delay_us is None or delay_us <= declared_us:
         return []
     end = "end" if read.stream.lasts else "latest time"
     late = f"{describe_duration(delay_us)} after its {end}"
-    promise = f"max_delay is {describe_duration(promised_us)}"
-    return [f"{role} reached Kafka {late}, but {promise}: {lost}"]
+    limit = f"max_delay is {describe_duration(declared_us)}"
+    return [f"{role} reached Kafka {late}, but {limit}: {lost}"]
 
 
 def _form_of(mapping: EventMapping, value: object) -> Form:

@@ -113,7 +113,7 @@ class ImpatientProtocol(H11Protocol):
             return
         super().data_received(data)
         received, sent = self.conn.their_state, self.conn.our_state
-        # Also for the rest of a body that nobody reads any more.
+        # Also for the rest of a body that is not read any more.
         if received is h11.IDLE or (received is h11.SEND_BODY and sent is h11.DONE):
             self._wait()
         else:

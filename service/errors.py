@@ -26,7 +26,7 @@ class Place:
     column: Annotated[int, Field(description="Column in characters, from 1.")]
     found: Annotated[str, Field(description="Word at the place.")]
     expected: Annotated[
-        tuple[str, ...], Field(description="What the grammar allows; empty: another problem.")
+        tuple[str, ...], Field(description="Words that the grammar allows; empty: another problem.")
     ]
     excerpt: Annotated[str, Field(description="The line, and a line with a caret below the place.")]
 

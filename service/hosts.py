@@ -24,7 +24,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_private_url(url: str) -> bool:
-    """Return whether nobody on the network can read or change what is fetched from a URL.
+    """Return whether the network cannot read or change a response from a URL.
 
     True for https, and for http of this machine.
     """

@@ -71,8 +71,8 @@ arriving event; all events have one key.
 and `lazy` of the events in probe regions. Look-up tables save about half of these, and `indexed`
 computes no probability. These counts confirm the paper's claims. The times include other costs: for
 evaluation by arrival the call into a compiled kernel, about 20 µs per event; for evaluation by
-block sorting and merging. With more pairs per event, the call matters less: at 16,000/s `eager` is
-well below `simple`. `ssort` is not faster than `simple`: the pairs that it saves are far apart,
+block sorting and merging. With more pairs per event, the call is a small part: at 16,000/s `eager`
+is well below `simple`. `ssort` is not faster than `simple`: the pairs that it saves are far apart,
 which one comparison decides, and it computes its bounds again at every call. At 16,000/s a block
 writes about 250 MB of pairs; `auto` then does the work of `lazy_lookup`, and differences of their
 times come from the allocation of this memory.

@@ -110,7 +110,7 @@ class HourlyLoad:
                 late = f"late.{name}"
                 self.late.append(late)
                 times = it.earliest - _LATE_US, it.latest - _LATE_US
-                # Whether late events meet depends on batches: each has a key of its own.
+                # Late events meet in some batches only: each has a key of its own.
                 yield Occurrence(it.stream, late, late, *times)
             if self._random.random() < _BAD_SHARE:
                 yield it.stream, self._random.choice(_BAD)

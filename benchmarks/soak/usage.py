@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Usage(NamedTuple):
-    """What an installation uses at a moment.
+    """Resources that an installation uses at a moment.
 
     Attributes
     ----------

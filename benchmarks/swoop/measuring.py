@@ -32,7 +32,7 @@ _RECOMPUTED = 100
 
 
 class Shape(NamedTuple):
-    """What is joined.
+    """Parameters of a join.
 
     Attributes
     ----------

@@ -128,7 +128,7 @@ the maximum processor time of 100 sets.
 **Result.** With few spare pairs `refill` computes its stock again and again. With as many spare
 pairs as listed ones it does so rarely, but then it stops for as long as thousands of sets take,
 and for a second or so at 100,000 sets. `swoop` has no such stop, and its cost does not depend on
-how the list changes. Which is better depends on the stream and on the latency that is accepted.
+how the list changes. The better choice depends on the stream and on the accepted latency.
 """
 
 REBUILDING = """\

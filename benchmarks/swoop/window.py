@@ -1,4 +1,4 @@
-"""What the reference operators share: the stream, the overlap of two sets, the interface.
+"""Common parts of the reference operators: the stream, the overlap of two sets, the interface.
 
 A reference operator holds the whole stream, as arrays. Its window is a range of positions in them,
 so that storing and forgetting sets costs it nothing. Pairs are compared by the integer keys of

@@ -1,9 +1,9 @@
 """When the answers come, in stream time: the whole path against Spark's outer join and a filter.
 
-An evening, a night and a morning. By day smokes are frequent and most are reported. By night nobody
-is there: reports are missing, and each of the few smokes is an alarm. Events are sent in steps of
-stream time; an answer belongs to the step after which it can be read. At the end of each step the
-sources of Coincide's streams send a heartbeat. Spark has no input for them.
+An evening, a night and a morning. By day smokes are frequent and most are reported. By night the
+house is empty: reports are missing, and each of the few smokes is an alarm. Events are sent in
+steps of stream time; an answer belongs to the step after which it can be read. At the end of each
+step the sources of Coincide's streams send a heartbeat. Spark has no input for them.
 """
 
 from __future__ import annotations

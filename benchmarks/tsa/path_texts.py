@@ -18,11 +18,11 @@ divided by that of Coincide. Aim: 10, which is missed: the ratios are 3.1 to 8.3
 
 ANSWERS = """\
 **Here.** Two hours of an evening, eight of a night, two of a morning. By day there are 60 smokes
-an hour, and one in ten is not reported. By night there are three an hour, and nobody reports them:
-each is an alarm. Events are sent in steps of 20 minutes of stream time, and both evaluate each
-step until nothing is left to do. A delay is the stream time from a smoke to the end of the step
-after which its alarm can be read; at best it is 5 to 25 minutes. The sources of Coincide's streams
-send a heartbeat at the end of each step. Spark's watermark is the minimum over both streams and
-has no heartbeats. With the watermark policy *max* it follows the faster stream, and drops the
+an hour, and one in ten is not reported. By night there are three an hour, and they are not
+reported: each is an alarm. Events are sent in steps of 20 minutes of stream time, and both evaluate
+each step until nothing is left to do. A delay is the stream time from a smoke to the end of the
+step after which its alarm can be read; at best it is 5 to 25 minutes. The sources of Coincide's
+streams send a heartbeat at the end of each step. Spark's watermark is the minimum over both streams
+and has no heartbeats. With the watermark policy *max* it follows the faster stream, and drops the
 events of the slower one that are older.
 """

@@ -46,7 +46,7 @@ _Documents = dict[str, dict[str, Any]]
 
 
 class _Output(NamedTuple):
-    """What the check needs of a stack that has ended: stored documents, and all present lists."""
+    """Input of the check from a stack that has ended: stored documents, and all present lists."""
 
     streams: _Documents
     conditions: _Documents

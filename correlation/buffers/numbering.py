@@ -2,7 +2,7 @@
 
 Algorithm. A hash table with open addressing and linear probing over the concatenated bytes; no
 Python object is made of a value. The hash function is SipHash-1-3 with a key of the process, as for
-Python's own byte strings, so nobody can choose values that collide. The numbers do not depend on
+Python's own byte strings, so values that collide cannot be chosen. The numbers do not depend on
 the key.
 
 Reference. Aumasson, Bernstein 2012: SipHash: a fast short-input PRF.

@@ -285,11 +285,13 @@ def time_of_records(
         Maximum of the timestamps and of `read_up_to` plus max_skew, in µs since 1970; None if the
         block has neither. A wrong clock falsifies the time of this block only.
     """
-    promised = [
+    read_up_to_us = [
         heartbeat.read_up_to_us + skews_us[heartbeat.stream]
         for heartbeat in heartbeats
         if heartbeat.stream in skews_us
         and heartbeat.read_up_to_us not in {CLOSED, RESET}
         and not heartbeat.is_ahead(skews_us[heartbeat.stream])
     ]
-    return max([*promised, *(int(column.max()) for column in record_timestamp_us)], default=None)
+    return max(
+        [*read_up_to_us, *(int(column.max()) for column in record_timestamp_us)], default=None
+    )

@@ -141,7 +141,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class AttributePattern:
-    """What an attribute of an event must be.
+    """Requirement of an attribute of an event.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a block of a top-k operator found, and its output: results, or a share of results."""
+"""Findings of a block of a top-k operator, and its output: results, or a share of results."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def list_moves(
 
 
 class _Batch(NamedTuple):
-    """What results need of sets that were inserted together."""
+    """Facts of sets that were inserted together, for results."""
 
     time_us: Int64s
     side: NDArray[np.int8]

@@ -1,4 +1,4 @@
-"""What the operator of a top-k condition stores, and the withdrawal of the lists it published."""
+"""Stored state of the operator of a top-k condition, and withdrawal of its published lists."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from correlation.topk.results import KeyedMoves, TopKChanges, present_lists
 
 
 class StoredState(NamedTuple):
-    """What the operator stores.
+    """Stored state of the operator.
 
     Parameters
     ----------

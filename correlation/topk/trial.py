@@ -6,7 +6,7 @@ how much memory its arrays take, and which pairs its lists hold.
 Algorithm. The real join runs over the newest sets, with the window of the condition. Work and
 memory are those of the kernels that the job runs.
 
-Cost. That of the join over at most SETS_LIMIT sets, TOKENS_LIMIT tokens and PAIRS_LIMIT pairs.
+Cost. The join over at most SETS_LIMIT sets, TOKENS_LIMIT tokens and PAIRS_LIMIT pairs.
 """
 
 from __future__ import annotations

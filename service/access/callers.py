@@ -24,7 +24,7 @@ class Role(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who sends a request.
+    """Sender of a request.
 
     Parameters
     ----------

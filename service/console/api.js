@@ -97,7 +97,7 @@ export async function orNull(promise) {
   }
 }
 
-/** Map items to promises, a few at a time, in order. */
+/** Load the items, a few at a time; return the results in order. */
 export async function mapFew(items, load, atOnce = 4) {
   const found = new Array(items.length);
   let next = 0;

@@ -178,8 +178,8 @@ def replace_query(
 ) -> Layout:
     """Replace the query of a checkpoint as if the checkpoint were empty; return its new layout.
 
-    What the slots have written counts, whatever the checkpoint contains: an unfinished batch is not
-    completed, and slots that have written it leave it out (`Plan.written`).
+    The records that the slots have written count, whatever the checkpoint contains: an unfinished
+    batch is not completed, and slots that have written it leave it out (`Plan.written`).
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Reading:
-    """What is read, and how it is packed.
+    """Records to read, and how they are packed.
 
     Parameters
     ----------

@@ -114,7 +114,7 @@ def test_what_waits_comes_out_when_a_closing_heartbeat_that_came_first_holds() -
     slot.advance(Block(heartbeats=[Heartbeat("y", 0, CLOSED, 1)]))
     assert not _pairs([slot.advance(_event("x", 0))], "near")
     slot.restart()
-    # Up to here the heartbeat was still to come true.
+    # Up to here the heartbeat had not come true.
     assert _pairs([slot.advance(_event("y", 0))], "near") == [("x0", "y0")]
 
 

@@ -127,7 +127,7 @@ def test_changed_conditions_report_all_pairs_that_are_completed_later(
                     begin, old = min((first, one), (second, other), key=lambda it: it[0])
                     if all(old.latest >= needed_from(it, old.stream) for it in steps[begin:place]):
                         certain.add((one.id, other.id))
-        # What the buffers need not hold any more may be found, but need not.
+        # Pairs of events that buffers may have dropped are optional.
         assert certain <= set(pairs) <= satisfied
 
 

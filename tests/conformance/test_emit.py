@@ -143,7 +143,7 @@ def test_late_events_change_nothing_that_was_said(seed: int, count: int, name: s
             b = next((b for b in seen if b.id == found[a.id]), None)
             assert b is None or is_satisfied(a.interval, b.interval, window)
             if a.id not in late:
-                # What came in time, now or later, is judged rightly; a late B only adds to it.
+                # Events in time, now or later, are judged rightly; a late B only adds to them.
                 best = min(
                     (
                         rank_target(a.interval, (rival.interval, rival.id.encode()), window)

@@ -65,7 +65,7 @@ def run(
     """Send the same blocks through a slot for each output; restart them now and then."""
     for output, slot in slots.items():
         slot.advance(make_block([], controls_of(names, output)))
-    # What waits for a block is evaluated when the streams are closed.
+    # Events that wait for a block are evaluated when the streams are closed.
     closing = Block(heartbeats=[Heartbeat(name, None, CLOSED, None) for name in "xy"])
     found: dict[str, list[OutputRecord]] = {output: [] for output in slots}
     rest = list(arrivals)

@@ -151,7 +151,7 @@ def test_a_stream_gets_shapes_later_and_loses_them_again() -> None:
     ]
     found = read_alarms(slot.advance(make_block(later, [])))
     assert {(it["a"]["id"], it["b"]["id"]) for it in found} == {("x0", "y0"), ("x1", "y0")}
-    # What was buffered with shapes keeps them, and the operator its wider reach.
+    # Buffered events keep their shapes, and the operator its wider reach.
     slot.streams |= bare
     slot.restart()
     found = read_alarms(slot.advance(make_block([Arrival("y", 1, "k", "y1", 30, 40)], [])))
@@ -170,7 +170,7 @@ def test_a_stream_gets_shapes_later_and_loses_them_again() -> None:
     ],
 )
 def test_conditions_go_on_when_a_template_or_the_mapping_changes(mapping: EventMapping) -> None:
-    """What was buffered with the template's last version is still there."""
+    """Events with the template's last version are still buffered."""
     slot = Slot()
     first, second = TEMPLATES["y"]
     template_form = EventMapping(form="template", detected_path=("at",), template_path=("model",))

@@ -203,6 +203,6 @@ def test_a_restart_computes_nothing_again(
     slot = make_slot(kept)
     assert feed(slot, arrivals, document) == judge("narrow")
     book = book_of(slot, document)
-    # What is damaged is computed as if there had been nothing.
+    # A damaged table is computed as if it were missing.
     assert (book.work, book.table.is_settled) == (0 if damage is None else first, True)
     assert (book.missed == 0) == (damage is None)

@@ -439,7 +439,7 @@ def test_state_of_another_version_is_refused(version: int) -> None:
 
 
 def test_state_that_looks_otherwise_has_another_version() -> None:
-    """Whoever changes what the state holds changes MANIFEST_VERSION too, and then this test."""
+    """A change of the content of the state needs one of MANIFEST_VERSION, and then of this test."""
     slot = Slot()
     slot.advance(make_block([Arrival("x", 0, "k", "x0", 0, 9)], control_records("lazy_lookup")[:1]))
     found = json.loads(json.dumps(slot.program.snapshot().manifest))

@@ -72,7 +72,7 @@ def reset_heartbeats(seen: list[Arrival], *, whole: bool) -> list[Heartbeat]:
 
 @dataclass
 class Run:
-    """What a slot reported, and the events that it had or got at the reset."""
+    """Reported pairs of a slot, and the events that it had or got at the reset."""
 
     alarms: list[dict[str, Any]] = field(default_factory=list)
     kept: set[str] = field(default_factory=set)
@@ -177,7 +177,7 @@ def test_p_reset_an_a_below_the_time_that_was_reset_waits_until_it_is_final(emit
     assert advance_slot(slot, [], [beat("y", 3_000)]) == [verdict]
     reset = [Heartbeat("y", None, RESET, None), beat("y", 99)]
     assert advance_slot(slot, [], reset) == []
-    # x1 was judged, x2 comes after the reset at the same time, and its B is still to come.
+    # x1 was judged, x2 comes after the reset at the same time, and its B has not arrived.
     assert advance_slot(slot, [point("x2", 120, offset=1)]) == []
     near = [point("y2", 125, offset=2)] if emit == "best" else []
     assert advance_slot(slot, near, [beat("y", 130)]) == []

@@ -235,7 +235,7 @@ def test_topk_lists_follow_changes_of_the_condition_and_resets(case: Case) -> No
         arrived += taken
         written.apply(outcome)
         if event == "reset":
-            # What the buffers have dropped does not come back.
+            # Dropped sets do not come back.
             since = max(since, held)
         marks = watermarks_of(outcome)
         known = all(marks[name] > -(10**8) for name in names)

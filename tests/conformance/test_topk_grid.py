@@ -41,7 +41,7 @@ PLAIN = Case(
 SHARE_RESTARTED = 0.5
 # Probability that an event which is sent again has other tokens.
 SHARE_CHANGED = 0.7
-# What happens in a block beside its events.
+# Incidents of a block beside its events.
 EVENTS = ["none"] * 3 + ["version", "pause", "reset", "restart", "part restarts", "close"]
 
 

@@ -71,7 +71,7 @@ def watermarks(document: dict[str, object], second: Arrival, at: int) -> Block:
 
 
 def test_farthest_pairs_touch_the_ends_of_their_window() -> None:
-    """What the tests below rest on: one microsecond more is too far, whatever the lengths."""
+    """Assumption of the tests below: one microsecond more is too far, whatever the lengths."""
     for name in WIDE:
         window = judged_window(CONDITIONS[name])
         low, high = extremes(window, LONGEST, REACH)

@@ -29,7 +29,7 @@ _ASK_SECONDS = 1.0
 
 
 class Seen(NamedTuple):
-    """What is known of a job at a time.
+    """Known facts of a job at a time.
 
     Attributes
     ----------

@@ -357,7 +357,7 @@ def test_offsets_of_topics_that_changed_are_left_out_or_taken_back(
     assert not (tmp_path / "job/query").exists()
     write_batches(tmp_path, begun=3, completed=2)
     checkpoint.change_offsets({"b", "config"}, {("a", 0): 15, ("a", 1): 9})
-    # What is longer than it was read is not read further.
+    # A partition that has grown since it was read is not read further.
     assert checkpoint.begun_offsets() == {("a", 0): 15, ("a", 1): 4}
     assert checkpoint.completed_offsets() == {
         ("config", 0): 1,

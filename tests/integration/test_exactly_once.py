@@ -397,7 +397,7 @@ def test_internal_topics_are_never_written(
 
 
 def deny_writing(sink: Sink, topic: str) -> None:
-    """Let everybody read a topic and nobody write it."""
+    """Let every user read a topic and no user write it."""
     client = AdminClient(sink.properties)
     place = (ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, "User:*", "*")
     bindings = [

@@ -1,4 +1,4 @@
-"""What streams declare of their events, in the job: through Kafka, changes and a restart.
+"""Declarations of streams on their events, in the job: through Kafka, changes and a restart.
 
 The streams `a` and `b` have attributes, which conditions filter; the stream `shaped` has templates
 and histograms. The tests share a job.

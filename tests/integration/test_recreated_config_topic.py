@@ -53,7 +53,7 @@ def event(stream: str, name: str) -> Occurrence:
 
 
 def recreate_config(job: JobUnderTest) -> tuple[str, str]:
-    """Create the config topic again, with one condition less and another more; return its ids."""
+    """Create the config topic again, without one condition and with another; return its ids."""
     topic = job.topics.config
     former = topic_id(job.bootstrap, topic)
     recreate_topic(job.bootstrap, topic, 1)

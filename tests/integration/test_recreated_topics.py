@@ -115,7 +115,7 @@ def test_topics_recreated_while_the_job_runs_are_read_from_their_beginning(
     ids = recreate(job, near.a, near.b)
     second = pairs_of(near, "new", 60)
     job.send(second)
-    # What the running query had read of the new topics before it noticed is read twice.
+    # Records of the new topics that the running query had read before it noticed are read twice.
     found = job.alarms(near.name, awaited=near.pairs(second))
     assert set(found) == near.pairs([*first, *second])
     job.wait_for_job(lambda _: said(job) == others | ids)

@@ -30,7 +30,7 @@ PROPERTIES = {
     "spark.odd": "  x = y : z # ! \\ 'q' \"d\" $HOME é\t|",
     "spark.driver.memory": "600m",
 }
-# Opens the session as the job does, says which properties are in force, and waits.
+# Opens the session as the job does, prints the properties in force, and waits.
 SCRIPT = """\
 import atexit, json, sys
 from pyspark import SparkContext
@@ -180,7 +180,7 @@ def test_what_a_killed_session_leaves_goes_with_the_next_start(tmp_path: Path) -
         (running,) = tmp_path.glob("coincide-*")
         assert running != left
         with _session(tmp_path):
-            # That of a running process stays.
+            # The folder of a running process stays.
             assert running in tmp_path.iterdir()
             assert len(list(tmp_path.iterdir())) == 2
     assert list(tmp_path.iterdir()) == []

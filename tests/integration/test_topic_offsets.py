@@ -56,7 +56,7 @@ def test_last_record_is_found_before_marks_and_aborted_records(
             else:
                 producer.abort_transaction(30)
         # The record at offset 2 and its mark, then 20 aborted ones and theirs, the last perhaps
-        # still to come.
+        # not written yet.
         end, after_last = last()
         assert end in {43, 44}
         assert after_last == 3

@@ -131,7 +131,7 @@ def test_configuration_is_created_read_changed_and_pruned(
             ("mutual_deadline", "near"),
         ]
         assert (found[1]["templates"], found[3]["paused"]) == (["t"], False)
-        # What GET returns, and what the file form contains, changes nothing.
+        # The answer of GET and the content of the file form change nothing.
         assert put(client, found, "prune=true") == (NONE | {"unchanged": all_keys}, {})
         text = client.get("/v1/config", headers={"Accept": "application/yaml"})
         assert text.headers["content-type"].startswith("application/yaml")

@@ -1,4 +1,4 @@
-"""What the overview of the console says about the job, in a real Chromium."""
+"""Facts about the job in the overview of the console, in a real Chromium."""
 
 from __future__ import annotations
 

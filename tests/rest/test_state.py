@@ -370,7 +370,7 @@ def test_not_ready_and_no_writes_while_the_broker_is_away(own_broker: EmbeddedBr
         answer = client.put("/v1/streams/t", json=document)
         assert (answer.status_code, answer.json()["error_code"]) == (503, 50301)
         assert answer.headers["Retry-After"]
-        # What was read is still there to be read.
+        # Earlier registrations can still be read.
         assert client.get("/v1/streams/s").status_code == 200
         assert client.get("/livez").status_code == 200
         own_broker.start()

@@ -55,7 +55,7 @@ def listening(
     headers = ACCEPT if last_id is None else {**ACCEPT, "Last-Event-ID": last_id}
     with client.stream("GET", "/v1/alarms", headers=headers, params=parameters) as response:
         assert response.status_code == 200, response.read()
-        # Kept: a stream that nobody refers to is closed.
+        # Kept: a stream without references is closed.
         stream = EventStream(response)
         yield stream
 

@@ -101,7 +101,7 @@ class Pod:
 
     @property
     def log(self) -> str:
-        """What the container has written."""
+        """Output of the container."""
         return self.process.log_path.read_text(errors="replace")
 
     def start(self) -> None:

@@ -1,4 +1,4 @@
-"""What the service says of itself and of the job, once it has read what the test waits for."""
+"""Reports of the service on itself and on the job, after it has read the awaited records."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ Named = tuple[int, int]
 
 @dataclass
 class WrittenLists:
-    """What the records of a condition say: lists by key, as changed and as present."""
+    """Content of the records of a condition: lists by key, as changed and as present."""
 
     changed: dict[str | None, list[Named]] = field(default_factory=dict)
     present: dict[str | None, list[Named]] = field(default_factory=dict)

@@ -19,7 +19,7 @@ P-QUERY-SHARED). After a reset the queries work alone until all seals have ended
 Memory. At most `SHARED_ROWS` combinations at a time; those of a group are released with its last
 query, all with the block.
 
-Cost. That of one query over the hull, once; then O(k) per query with k combinations.
+Cost. One query over the hull, once; then O(k) per query with k combinations.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ class View:
 
 @dataclass(slots=True)
 class _Entry:
-    """What is known of a segment in an epoch."""
+    """Known facts of a segment in an epoch."""
 
     epoch: int
     compared: dict[str, AttributeValues] = field(default_factory=dict)

@@ -38,7 +38,7 @@ _FEW_SETS, _FEW_TOKENS, _FEW_PAIRS, _FEW_CHANGES = 16, 128, 64, 64
 
 
 class Shape(NamedTuple):
-    """What a join computes.
+    """Settings of a join.
 
     Parameters
     ----------

@@ -91,7 +91,7 @@ def test_doctor_writes_in_the_encoding_there_is(monkeypatch: pytest.MonkeyPatch)
     written = BytesIO()
     monkeypatch.setattr("sys.stdout", TextIOWrapper(written, encoding="ascii"))
     monkeypatch.setattr("cli.stack.doctor.answers", lambda *_: False)
-    # An address where nobody can listen.
+    # An address where a program cannot listen.
     _run("doctor", "--url", "http://127.0.0.1:1")
     assert rb"\u2713" in written.getvalue()
 
@@ -166,7 +166,7 @@ def test_interrupt_inside_an_extension_module_is_an_interrupt(
     cause: BaseException, exit_code: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def call(*_arguments: object) -> None:
-        # What Python raises for a C function that ignored the exception of a signal handler.
+        # Python raises it for a C function that ignored the exception of a signal handler.
         raise SystemError("returned a result with an exception set") from cause
 
     monkeypatch.setattr("cli.stack.jars.broker_jars", call)

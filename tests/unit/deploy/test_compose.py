@@ -34,7 +34,7 @@ ROLES: dict[str, tuple[type[BaseSettings], ...]] = {
     "job": (JobSettings, CliSettings),
     "cli": (CliSettings,),
 }
-# What only this machine reaches.
+# Address that only this machine reaches.
 LOOPBACK = "127.0.0.1:"
 
 

@@ -35,7 +35,7 @@ def _default(field: FieldInfo) -> str:
 
 
 def _settings() -> dict[tuple[str, str], set[str]]:
-    """Who reads each (variable, default)."""
+    """Reader of each (variable, default)."""
     readers: dict[tuple[str, str], set[str]] = defaultdict(set)
     for role, settings in ROLES.items():
         for name, field in settings.model_fields.items():

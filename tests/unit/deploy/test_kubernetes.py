@@ -434,7 +434,7 @@ def test_overlay_of_the_manual_changes_what_it_names(tmp_path: Path) -> None:
         assert settings[name]["COINCIDE_BOOTSTRAP"] == "kafka-1:9093,kafka-2:9093"
         properties = json.loads(settings[name]["COINCIDE_KAFKA_PROPERTIES"])
         assert properties["ssl.ca.location"] == "/etc/coincide/kafka/ca.pem"
-    # What the overlay does not name remains.
+    # Settings that the overlay does not name remain.
     assert settings["service"]["COINCIDE_REPLICATION_FACTOR"] == "3"
     assert (settings["job"]["COINCIDE_SLOTS"], MANIFESTS != found) == ("4", True)
     labelled = {it["kind"] for it in found if "release" in it["metadata"].get("labels", {})}

@@ -35,6 +35,8 @@ DOCUMENTS = (
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "tests/README.md"),
     *("Makefile", "Dockerfile", "pyproject.toml", ".ci/run", ".pre-commit-config.yaml"),
     *("deploy/alerts.yml", "deploy/compose.yaml", "deploy/prometheus.yml"),
+    *("deploy/recording_rules.yml", "deploy/kubernetes/monitoring/rules.yaml"),
+    *(f"deploy/kubernetes/settings/{name}.env" for name in ("both", "job", "service")),
     *("deploy/kustomization.yaml", "deploy/kubernetes/kustomization.yaml"),
     *("deploy/kubernetes/service.yaml", "deploy/kubernetes/job.yaml"),
     *("deploy/kubernetes/network.yaml", "deploy/kubernetes/monitoring/kustomization.yaml"),
@@ -58,12 +60,32 @@ BANNED = {
     "min": r"(?<!at\s)(?<!at\n\x20\x20)least(?! (?:recently|common|squares))",
     "shows, reports, distinguishes": r"told",
     "even if, including": r"also (?:if|not)",
+    # "less than", "less often" and "less memory" compare.
+    "minus": r"less (?:the|its|their|an?|\d|\w+_\w)|one \w+ less(?! than)",
+    "is a smaller part": r"matters? less",
+    "the noun": r"that which",
+    "not, no caller, no user": r"nobody",
+    "future, has not arrived": r"(?:still|yet) to come",
+    "declares, guarantees": r"promis(?:e[sd]?|ing)",
 }
 PHRASES = [
     # A phrase may be broken over two lines.
     (re.compile(rf"\b(?:{phrase})\b".replace(" ", r"\s+"), re.IGNORECASE), use)
     for use, phrase in BANNED.items()
 ]
+# Clauses at the begin of a sentence, in place of a subject that is a noun, and the inverted order.
+_SENTENCE = r"(?:\A\s*|[.!?]\s+)"
+CLAUSES = {
+    # Except questions, and "What to do:".
+    "a noun as subject": (
+        r"((?-i:What|Whoever|Whatever|Who|That of)\s\w+\s(?!do:)[^.!:?]*)(?=[.!:,;]|\Z)"
+    ),
+    "the noun that depends": (
+        r"((?:Which|Whether|How|Why)\b[^.,:?|]{2,90}?\s(?:depends|follows|matters))\b"
+    ),
+    "the subject first": r"((?:Which|What|Where|How|Why)\b[^.?!:|]{2,80},\s(?:says|shows|tells))\b",
+}
+PHRASES += [(re.compile(_SENTENCE + it, re.IGNORECASE), use) for use, it in CLAUSES.items()]
 # Proofs use "least" and "greatest" as terms of mathematics.
 ORDER_TERMS = {("docs/proofs.md", "min"), ("docs/proofs.md", "max")}
 
@@ -156,6 +178,21 @@ def test_search_reads_comments_and_strings_of_scripts(source: str, found: list[s
         ('"""One is\nno name."""', ["x.py:1: is no"]),
         ("greatest = 1", []),
         ("# Sent also\n# if it is late.", ["x.py:1: also if"]),
+        ("# The end less the delay.", ["x.py:1: less the"]),
+        ("# One event less.", ["x.py:1: One event less"]),
+        ("# It needs less memory, less often, and is less than a tenth.", []),
+        (
+            "# It is late.\n# What is late goes to the topic.",
+            ["x.py:2: What is late goes to the topic"],
+        ),
+        ('"""Who sends a request."""', ["x.py:1: Who sends a request"]),
+        ("# What is late? What to do: see below.", []),
+        ('x = "what it does"', []),
+        (
+            "# Which of them is late depends on the clock.",
+            ["x.py:1: Which of them is late depends"],
+        ),
+        ("# How often, says `x`.", ["x.py:1: How often, says"]),
     ],
 )
 def test_search_finds_phrases_with_their_line(source: str, found: list[str]) -> None:
@@ -177,8 +214,9 @@ def problems(texts: Iterable[Text]) -> list[str]:
             found.append(f"{place}: {match[0]} (use: Return, Compute, Check, ...)")
         for phrase, use in PHRASES:
             for match in () if (path, use) in ORDER_TERMS else phrase.finditer(content):
-                at = int(line) + content.count("\n", 0, match.start())
-                words = " ".join(match[0].split())
+                begin = match.start(match.re.groups)
+                at = int(line) + content.count("\n", 0, begin)
+                words = " ".join(match[match.re.groups].split())
                 found.append(f"{path}:{at}: {words} (use: {use})")
     return found
 

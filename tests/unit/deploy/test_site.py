@@ -18,7 +18,7 @@ from service.app import create_app
 from service.asyncapi import make_document
 from service.settings import Settings
 
-# What a browser loads, by element; links that a reader may follow are not loaded.
+# Attributes from which a browser loads, by element; links that a reader may follow are not loaded.
 LOADED = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src"}
 IMPORTED = re.compile(r"url\(\s*['\"]?([^'\")]+)|@import\s+['\"]([^'\"]+)")
 

@@ -20,7 +20,7 @@ class SilentConsumer:
     """A consumer that never receives anything."""
 
     def __init__(self, properties: Mapping[str, Any]) -> None:
-        # Nobody may poll it for days.
+        # It may not be polled for days.
         assert properties["statistics.interval.ms"] == 0
         self.is_closed = False
 

@@ -338,7 +338,7 @@ def test_stream_takes_the_templates_that_it_names_as_they_are_now() -> None:
     found = registry.checks().read_stream("x", STREAM | {"templates": ["u", "t"]})
     assert [(it.name, it.version) for it in found.templates] == [("u", 1), ("t", 2)]
     assert found.templates[1].histogram.edges_us == (-9, -6, 0)
-    # What a stream has taken stays, whatever becomes of the template.
+    # A stream keeps the shape that it has taken, whatever becomes of the template.
     kept = Resource("stream", "x", 1, 0, stream_to_document(found))
     registry = fold(template("t"), template("t", 2, middle=3), kept, template("t", 3))
     assert registry.streams() == {"x": found}

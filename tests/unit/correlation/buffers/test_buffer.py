@@ -192,7 +192,7 @@ def test_held_segments_stay_as_they_are_until_they_are_let_go() -> None:
         rows: list[Row] = [(b"k", number, 0, False)]
         assert buffer.age((number, _segment(rows)), -9, 100, held) == 100
     assert [number for number, _ in buffer.segments] == [0, 1, 2, 3]
-    # Merged by the next block, when nobody needs them apart any more.
+    # Merged by the next block, when they are not needed apart any more.
     buffer.age((4, _segment([(b"k", 4, 0, False)])), -9, 100)
     assert [number for number, _ in buffer.segments] == [4]
     assert len(buffer) == 5

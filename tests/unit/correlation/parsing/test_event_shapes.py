@@ -92,7 +92,7 @@ def _read(stream: Stream, text: str, record_timestamp_us: int = 2 * TIME_LIMIT_U
             (DAY_2013, DAY_2013 + 30, None),
         ),
         (_stream(), '{"histogram": [[7, 7, 1]]}', (7, 7, None)),
-        # What has no mass at an end is not possible.
+        # Times of no mass at an end are not possible.
         (_stream(), '{"histogram": [[0, 90, 0], [90, 95, 1.0], [95, 400, 0]]}', (90, 95, None)),
         # The histogram counts before the template, the template before the interval.
         (
@@ -105,7 +105,7 @@ def _read(stream: Stream, text: str, record_timestamp_us: int = 2 * TIME_LIMIT_U
             '{"histogram": [[7, 8, 1]], "detected": 210, "template": "s1"}',
             (7, 8, None),
         ),
-        # What a stream does not declare is a field like any other.
+        # Forms that a stream does not declare are fields like others.
         (
             _stream(templates=(), histograms=False),
             '{"earliest": 1, "latest": 2, "template": "s1", "histogram": []}',

@@ -74,7 +74,7 @@ def test_body_with_a_valid_checksum_is_checked_too(body: bytes, more: int) -> No
         found = read_id(text, KEY)
     except InvalidPositionError:
         return
-    # Whatever is read has this id only.
+    # An id that is read is the only one of its positions.
     assert write_id(found, KEY) == text
     assert all(0 <= offset < 2**63 for offset in found.values())
 

@@ -134,7 +134,7 @@ class World:
         self.is_written = True
         self.stop = threading.Event()
         self._job: Job | None = None
-        # What the job asks of its watch.
+        # Requests of the job to its watch.
         self.output_topics: set[str] = set()
         self.slots: int | None = None
         self.unreadable: list[object] = []
@@ -146,7 +146,7 @@ class World:
         # Streams of each run.
         self.runs: list[list[str]] = []
 
-    # What people and Kafka do.
+    # Actions of users and of Kafka.
 
     def make(self, topic_id: str, end: int, topic: str = "t") -> None:
         self.topics[topic] = topic_id
@@ -163,7 +163,7 @@ class World:
     def deregister(self) -> None:
         self.streams = {}
 
-    # What the job asks the broker and its watch of the config topic.
+    # Requests of the job to the broker and to its watch of the config topic.
 
     def read_to_end(self) -> None:
         self.streams |= self.before_run

@@ -238,7 +238,7 @@ def test_grid_sends_each_event_to_the_cells_of_its_group_the_same_in_any_batch()
         assert len(copies) == 90
         assert all(len(set(places)) == 3 for places in copies.values())
         assert {slot for places in copies.values() for slot, _ in places} == set(SLOT_KEYS)
-        # What may go to the topic of late events is there once.
+        # Records for the topic of late events are there once.
         assert home == Counter(record.value for record in records)
         found.append({ident: sorted(places) for ident, places in copies.items()})
     assert found[0] == found[1]
@@ -390,7 +390,7 @@ def test_heartbeats_ahead_of_their_records_timestamp_are_dead_letters_of_live_st
         ("s", "reset", None),
         ("r", 32_503_680_000_000_000, None),
         ("r", "end", None),
-        # Nobody knows yet what clock it has; the slots see when it joins.
+        # Its clock is not known yet; the slots see it when it joins.
         ("unknown", "end", None),
     ]
     rows = pack(

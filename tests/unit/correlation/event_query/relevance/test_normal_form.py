@@ -59,7 +59,7 @@ def test_clauses_of_a_formula(formula: Formula, clauses: list[Clause]) -> None:
 @pytest.mark.parametrize(
     ("formula", "clauses"),
     [
-        # Between exact times < is one microsecond less, beside an uncertain instant it is open.
+        # Between exact times < is ≤ minus one microsecond, beside an uncertain instant it is open.
         (Relation(A, "<", B), [{Atom(A, B, 0, open=True)}]),
         (Relation(Shifted(C, 2), ">", B), [{Atom(B, C, 2, open=True)}]),
         (Relation(A, "<", C), [{Atom(A, C, -1)}]),

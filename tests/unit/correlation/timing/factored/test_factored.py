@@ -40,7 +40,7 @@ from tests.unit.correlation.timing.sides import (
     side,
 )
 
-# What Kafka takes by default, less headers and some.
+# Kafka's default limit of a record minus headers and a reserve.
 _MAX_BYTES = 300_000
 
 

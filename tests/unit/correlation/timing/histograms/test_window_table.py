@@ -36,7 +36,7 @@ from tests.unit.correlation.timing.histogram_strategies import (
 from tests.unit.correlation.timing.strategies import windows as any_windows
 
 MODES = described((-100, -90, "0.5"), (-90, -10, "0"), (-10, 0, "0.5"))
-# What the kernel spends on one cell before it gives up, and an exact s-window.
+# Work of the kernel on one cell before it gives up, and of an exact s-window.
 ONE_CELL = windowing.MAX_EVALUATIONS + windowing.STEP_PRICE * windowing.MAX_STEPS
 
 
@@ -250,7 +250,7 @@ def test_a_book_computes_slice_by_slice_and_stores_what_it_has(
     again.advance(kept)
     assert (again.work, again.table.is_settled) == (0, True)
     assert read_cells(again.table, us, vs) == exact_cells(us, vs, WINDOWS[0])
-    # What is damaged is computed again, and stored again.
+    # A damaged table is computed again, and stored again.
     (name,) = kept.blobs
     kept.blobs[name] = kept.blobs[name][:-9]
     third = WindowBook(WINDOWS[0], us, vs)
