@@ -22,7 +22,7 @@ from correlation.operators import OutputRecord
 from correlation.record_columns import collect_records, columns_of
 from correlation.timing import alarm_writing
 from correlation.timing.alarm_format import ALARM_VERSION, BY_REGION, alarm_id
-from correlation.timing.alarm_parts import event_record
+from correlation.timing.alarm_writing import event_record
 from correlation.timing.alarms import PairBatch
 from correlation.timing.conditions import TimingCondition
 from correlation.timing.histograms.rows import probability_rows

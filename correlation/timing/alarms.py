@@ -1,9 +1,9 @@
 """Alarms: records of the pairs of a timing condition, and of its events of A without a B.
 
-`alarm_format` names the fields, `alarm_events` writes the JSON of the two events, `alarm_parts` the
-JSON around them, and `alarm_writing` joins both: as columns for many pairs, from lists for a few.
-The records leave the operator as columns (`correlation.record_columns`), of which
-`spark_jobs.worker.envelope` makes rows and `spark_jobs.sink.transactions` records in Kafka.
+`alarm_format` has their ids and versions, and `alarm_writing` writes their JSON: as columns for
+many pairs, from lists for a few. The records leave the operator as columns
+(`correlation.record_columns`), of which `spark_jobs.worker.envelope` makes rows and
+`spark_jobs.sink.transactions` records in Kafka.
 """
 
 from __future__ import annotations
@@ -21,10 +21,8 @@ from correlation.operators import Encode, Heading, encode_json, make_heading
 from correlation.record_columns import ColumnResult, RecordColumns
 from correlation.resources.streams import Stream
 from correlation.result_format import ALARM_TYPE
-from correlation.timing.alarm_events import EventRows
 from correlation.timing.alarm_format import BY_WATERMARK
-from correlation.timing.alarm_parts import encode_verdicts
-from correlation.timing.alarm_writing import Alarms
+from correlation.timing.alarm_writing import Alarms, EventRows, encode_verdicts
 from correlation.timing.conditions import TimingCondition
 from correlation.timing.histograms.rows import probability_rows
 from correlation.timing.intervals.pairs import DECIDED_BY

@@ -16,7 +16,7 @@ from correlation.buffers.columns import BytesColumn
 from correlation.operators import Heading, OutputRecord, encode_json, make_heading
 from correlation.result_format import as_text, framed
 from correlation.timing.alarm_format import BASE, FACTORED_TYPE, FACTORED_VERSION, TARGETS
-from correlation.timing.alarm_parts import event_record
+from correlation.timing.alarm_writing import event_record
 from correlation.timing.alarms import NO_ATTRIBUTES, AttributeNames
 from correlation.timing.factored.layout import BITMAP_BYTES, Table, lay_out
 
