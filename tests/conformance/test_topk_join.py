@@ -18,10 +18,13 @@ from correlation.topk.join.changes import EXPIRY, SET
 from correlation.topk.join.join import Changes, TopKJoin
 from tests.oracle.topk import Pair, TokenSet, relevant_pairs
 from tests.support.topk_joins import (
+    FULL_COUNT,
+    NAMES,
     Case,
     by_end,
     draw_case,
     draw_cuts,
+    draw_full_case,
     ends_of,
     found,
     numbers,
@@ -109,6 +112,34 @@ def test_p_topk_insert_keeps_the_relevant_pairs_of_sets_of_few_times(seed: int, 
     assert_exact(join, case, 60, now)
     join.insert(to_block([]), now + 1)
     assert (join.first, join.stock_size) == (60, 0)
+
+
+@pytest.mark.parametrize("single", [False, pytest.param(True, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("crossed", [False, True])
+@pytest.mark.parametrize("k", [100, 1000])
+@pytest.mark.parametrize("name", NAMES)
+def test_long_list_is_exact_while_sets_expire(
+    name: str, k: int, *, crossed: bool, single: bool
+) -> None:
+    case = draw_full_case(name, k, crossed=crossed)
+    join, full, listed = case.join(every=True), 0, set[tuple[int, int]]()
+    cuts = pairwise(range(FULL_COUNT + 1)) if single else draw_cuts(k, FULL_COUNT)
+    is_built, now = False, case.sets[0].time
+    for begin, end in cuts:
+        stayed = case.ranked(begin, case.sets[end - 1].time)
+        full += k < len(stayed) < len(case.ranked(begin, now))
+        now = case.sets[end - 1].time
+        join.insert(to_block(case.sets[begin:end]), now)
+        assert_exact(join, case, end, now)
+        listed = apply(listed, join.take_changes(), join.next - end)
+        assert listed == {*numbers(case.ranked(end, now)[:k])}
+        if not is_built and full > 2:
+            is_built = True
+            join.rebuild(to_block(case.valid(end, now)))
+            assert_exact(join, case, end, now)
+    # Pairs expired beside more than k others, also after the rebuild.
+    assert is_built
+    assert full > 4
 
 
 @pytest.mark.parametrize("k", [1, 2, 5])
@@ -250,11 +281,13 @@ def test_numbers_are_reduced_before_they_exceed_int32(
     assert join.next == 200
 
 
-def apply(listed: set[tuple[int, int]], changes: Changes) -> set[tuple[int, int]]:
+def apply(listed: set[tuple[int, int]], changes: Changes, base: int = 0) -> set[tuple[int, int]]:
     """Return the list after changes; each must be possible."""
-    for _, _, _, entered, older, newer in rows(changes):
-        assert ((older, newer) in listed) is not entered
-        listed = listed ^ {(older, newer)}
+    for (_, _, _, entered, _, _), pair in zip(
+        rows(changes), found(changes.pairs, base), strict=True
+    ):
+        assert (pair in listed) is not entered
+        listed = listed ^ {pair}
     return listed
 
 

@@ -6,6 +6,7 @@ comes later, then the pair whose newer set comes earlier.
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -73,8 +74,10 @@ def ranked_pairs(
 
 def relevant_pairs(pairs: Sequence[Pair], k: int) -> list[Pair]:
     """Return the pairs that fewer than k better pairs outlive; pairs end with their older sets."""
-    return [
-        pair
-        for place, pair in enumerate(pairs)
-        if sum(better.older.time >= pair.older.time for better in pairs[:place]) < k
-    ]
+    relevant, ends = [], list[int]()
+    for pair in pairs:
+        # The ends of the better pairs are in order: those from this place on are not earlier.
+        if len(ends) - bisect_left(ends, pair.older.time) < k:
+            relevant.append(pair)
+        insort(ends, pair.older.time)
+    return relevant

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from tests.toy.toy_similarity import CONTAINMENT
 # Similarities of the package, and one that another package registers.
 JOINED = {**SIMILARITIES, CONTAINMENT.name: CONTAINMENT}
 NAMES = ("jaccard", "cosine", "dice", "overlap", "hamming")
+
+# Number of sets of a case of `draw_full_case`.
+FULL_COUNT = 120
 
 
 @dataclass(frozen=True)
@@ -48,15 +52,19 @@ class Case:
         return [it for it in self.sets[:count] if it.time >= now - self.window]
 
     def ranked(self, count: int, now: int) -> list[Pair]:
-        """Return all pairs of the valid sets, in the order of pairs."""
+        """Return all pairs of the valid sets with numbers below `count`, in the order of pairs."""
+        low = now - self.window
+        return [it for it in self._all_ranked if it.newer.number < count and it.older.time >= low]
+
+    @cached_property
+    def _all_ranked(self) -> list[Pair]:
+        """All pairs of the sets; their order does not depend on which of them are valid."""
         minimum = self.minimum
         if minimum is not None and self.name == "hamming":
             minimum = -minimum
         elif minimum is not None and self.name == "cosine":
             minimum = minimum * minimum
-        return ranked_pairs(
-            self.name, self.valid(count, now), crossed=self.crossed, minimum=minimum
-        )
+        return ranked_pairs(self.name, self.sets, crossed=self.crossed, minimum=minimum)
 
 
 def draw_case(
@@ -93,6 +101,24 @@ def draw_case(
         bool(rng.random() < 0.5),
         sets,
     )
+
+
+def draw_full_case(name: str, k: int, *, crossed: bool) -> Case:
+    """Draw a join whose valid sets have more than k pairs, also when sets expire.
+
+    The similarities of many pairs are equal, and some sets are identical.
+    """
+    rng = np.random.default_rng([2020, k, crossed])
+    times = np.cumsum(rng.choice([0, 0, 1, 1, 3], FULL_COUNT))
+    sets: list[TokenSet] = []
+    for number, time in enumerate(times.tolist()):
+        tokens = frozenset(rng.choice(9, int(rng.integers(2, 7)), replace=False).tolist())
+        if number and rng.random() < 0.2:
+            tokens = sets[int(rng.integers(number))].tokens
+        sets.append(TokenSet(number, time, tokens, int(rng.integers(2)) if crossed else 0))
+    # About as many sets are valid, since a set follows another after a unit of time on average.
+    window = {100: 40, 1000: 80}[k]
+    return Case(name, k, window, None, crossed, shortest=True, sets=sets)
 
 
 def draw_cuts(seed: int, count: int) -> list[tuple[int, int]]:
