@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
     from service.settings import Settings
 
-RETENTION, TIMESTAMPS = "retention.ms", "message.timestamp.type"
+CLEANUP, RETENTION, TIMESTAMPS = "cleanup.policy", "retention.ms", "message.timestamp.type"
 UNLIMITED = "-1"
 _COMPACTED = {
-    "cleanup.policy": "compact",
+    CLEANUP: "compact",
     # Small segments and an eager cleaner: these topics are read from the beginning at every start.
     "segment.bytes": str(16 * 1024 * 1024),
     "min.cleanable.dirty.ratio": "0.1",
@@ -29,6 +29,8 @@ _TEN_YEARS = {"delete.retention.ms": str(10 * 365 * 24 * 3600 * 1000)}
 _AN_HOUR = {"delete.retention.ms": str(3600 * 1000)}
 # Events and heartbeats dated in the future are detected by Kafka's clock, not the producer's.
 STAMPED_BY_KAFKA = {TIMESTAMPS: "LogAppendTime"}
+# A record of an event is not replaced by a later one with the same key.
+NOT_COMPACTED = {CLEANUP: "delete"}
 # The owner of the installation decides when audit records may be removed.
 _FOR_EVER = {RETENTION: UNLIMITED}
 # A record of 10 MB must fit, with the headers of a dead-letter record.
@@ -67,10 +69,9 @@ class TopicSpec:
 def own_topics(settings: Settings) -> tuple[TopicSpec, ...]:
     """Return the required properties of Coincide's own topics."""
     topics, many = settings.topics, settings.event_partitions
-    deleted = {"cleanup.policy": "delete"}
     # Every batch writes to the lists and the state in a transaction, as it does to the metrics.
     compacted = _COMPACTED | _ANY_RECORD | _AN_HOUR
-    policy = frozenset({"cleanup.policy"})
+    policy = frozenset({CLEANUP})
     any_record = policy | frozenset(_ANY_RECORD)
     remembered = any_record | {"delete.retention.ms"}
     return (
@@ -89,24 +90,24 @@ def own_topics(settings: Settings) -> tuple[TopicSpec, ...]:
         TopicSpec(
             topics.heartbeats,
             1,
-            deleted | STAMPED_BY_KAFKA,
+            NOT_COMPACTED | STAMPED_BY_KAFKA,
             policy | frozenset(STAMPED_BY_KAFKA),
             one_partition=True,
         ),
         TopicSpec(
             topics.audit,
             1,
-            deleted | _ANY_RECORD | _FOR_EVER,
+            NOT_COMPACTED | _ANY_RECORD | _FOR_EVER,
             any_record,
             one_partition=True,
         ),
-        TopicSpec(topics.alarms, many, deleted, policy),
-        TopicSpec(topics.late, many, deleted | _ANY_RECORD, any_record),
-        TopicSpec(topics.dead_letter, many, deleted | _ANY_RECORD, any_record),
+        TopicSpec(topics.alarms, many, NOT_COMPACTED, policy),
+        TopicSpec(topics.late, many, NOT_COMPACTED | _ANY_RECORD, any_record),
+        TopicSpec(topics.dead_letter, many, NOT_COMPACTED | _ANY_RECORD, any_record),
         *(
             TopicSpec(topics.of(it), 1, compacted, any_record, one_partition=True)
             if it.compacted
-            else TopicSpec(topics.of(it), many, deleted, policy)
+            else TopicSpec(topics.of(it), many, NOT_COMPACTED, policy)
             for it in topics.channels
         ),
     )

@@ -13,7 +13,7 @@ from kafka_client.clients import UserAdmin
 from kafka_client.partition_offsets import Edge, list_offsets
 from kafka_client.rights import with_right
 from service.errors import BrokerError, ServiceError
-from service.own_topics import RETENTION, TIMESTAMPS
+from service.own_topics import CLEANUP, NOT_COMPACTED, RETENTION, STAMPED_BY_KAFKA, TIMESTAMPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _LOGGER = logging.getLogger(__name__)
 
 _CONSEQUENCES = {
+    CLEANUP: "Kafka removes events when a later record has the same key, before they are read or "
+    "when a job without its checkpoint needs them again",
     TIMESTAMPS: "a live stream cannot reject events dated in the future, and one "
     "wrong clock makes all other events late",
     RETENTION: "conditions need events for a longer time, and a job without its checkpoint cannot "
@@ -58,7 +60,7 @@ class StreamTopics:
         self._horizons_us = horizons_us
 
     def problems(self, streams: Iterable[Stream]) -> tuple[TopicProblem, ...] | None:
-        """Find topics of live streams with producer timestamps, or with too short a retention.
+        """Find compacted topics; of live streams, also producer timestamps and short retention.
 
         A job without a checkpoint reads the buffered events again. The retention that this needs
         is longer by the time for which the job is stopped, which is not known.
@@ -66,19 +68,22 @@ class StreamTopics:
         Parameters
         ----------
         streams : iterable of Stream
-            Replay streams, and streams whose topic does not exist, are skipped.
+            Streams whose topic does not exist are skipped.
 
         Returns
         -------
         tuple of TopicProblem, or None
             None when the settings of the topics cannot be read.
         """
-        live = [stream for stream in streams if stream.clock == "live"]
-        horizons = self._horizons_us(stream.name for stream in live)
-        needed: dict[str, int] = {}
-        for stream in live:
-            horizon_ms = -(-horizons[stream.name] // 1_000)
-            needed[stream.topic] = max(horizon_ms, needed.get(stream.topic, 0))
+        found = list(streams)
+        horizons = self._horizons_us(stream.name for stream in found if _is_live(stream))
+        needed: dict[str, dict[str, str]] = {}
+        for stream in found:
+            settings = needed.setdefault(stream.topic, {**NOT_COMPACTED})
+            if _is_live(stream):
+                horizon_ms = -(-horizons[stream.name] // 1_000)
+                retention_ms = max(horizon_ms, int(settings.get(RETENTION, 0)))
+                settings |= {**STAMPED_BY_KAFKA, RETENTION: str(retention_ms)}
         try:
             return self._keeper.check_event_topics(needed)
         except ServiceError as error:
@@ -93,17 +98,20 @@ class StreamTopics:
         """Describe the problems as `warnings` does, by stream; streams without any are missing."""
         found = self._warnings(streams)
         by_stream = {
-            stream.name: [sentence for topic, sentence in found if topic == stream.topic]
+            stream.name: [
+                sentence
+                for it, sentence in found
+                if it.topic == stream.topic and (_is_live(stream) or it.setting == CLEANUP)
+            ]
             for stream in streams
-            if stream.clock == "live"
         }
         return {name: sentences for name, sentences in by_stream.items() if sentences}
 
-    def _warnings(self, streams: Iterable[Stream]) -> list[tuple[str, str]]:
-        """Return topics and the sentences about them, and log the sentences."""
+    def _warnings(self, streams: Iterable[Stream]) -> list[tuple[TopicProblem, str]]:
+        """Return problems and the sentences about them, and log the sentences."""
         found = [
             (
-                it.topic,
+                it,
                 (
                     f"topic: {it.topic} has {it.setting}={it.found}: "
                     f"{_CONSEQUENCES[it.setting]}; set {it.setting}={it.needed} on the topic"
@@ -175,3 +183,7 @@ class StreamTopics:
         except KafkaException as error:
             raise BrokerError(f"the end offsets of {topic} could not be read: {error}") from error
         return {number: offset for (_, number), offset in found.items()}
+
+
+def _is_live(stream: Stream) -> bool:
+    return stream.clock == "live"

@@ -24,7 +24,7 @@ from kafka_client.clients import UserAdmin
 from kafka_client.rights import with_right
 from service.errors import BrokerError, TopicRefusedError
 from service.own_topics import (
-    RETENTION,
+    CLEANUP,
     STAMPED_BY_KAFKA,
     UNLIMITED,
     TopicSpec,
@@ -97,13 +97,16 @@ class TopicKeeper:
             _LOGGER.warning("topic %s: %s is %s but should be %s; Coincide does not change it", *it)
         return problems
 
-    def check_event_topics(self, retention_ms: Mapping[str, int]) -> tuple[TopicProblem, ...]:
-        """Find settings of topics that do not suit live streams.
+    def check_event_topics(
+        self, needed: Mapping[str, Mapping[str, str]]
+    ) -> tuple[TopicProblem, ...]:
+        """Find settings of topics that do not suit their streams.
 
         Parameters
         ----------
-        retention_ms : mapping of str to int
-            Min retention of each topic, in milliseconds. Topics that do not exist are left out.
+        needed : mapping of str to mapping
+            Needed settings of each topic; numbers may be larger. Topics that do not exist are left
+            out.
 
         Raises
         ------
@@ -111,11 +114,11 @@ class TopicKeeper:
             When the broker does not answer or refuses to describe the topics.
         """
         there = self._partitions()
-        specs = []
-        for topic, needed in sorted(retention_ms.items()):
-            if topic in there:
-                settings = {**STAMPED_BY_KAFKA, RETENTION: str(needed)}
-                specs.append(TopicSpec(topic, there[topic], settings, frozenset(settings)))
+        specs = [
+            TopicSpec(topic, there[topic], settings, frozenset(settings))
+            for topic, settings in sorted(needed.items())
+            if topic in there
+        ]
         return self._check(specs, there)
 
     def partitions(self, topic: str) -> int:
@@ -166,7 +169,7 @@ class TopicKeeper:
         for resource, future in described.items():
             name = resources[resource]
             entries = self._result(future, "DescribeConfigs", name)
-            if "compact" in str(entries["cleanup.policy"].value).split(","):
+            if "compact" in str(entries[CLEANUP].value).split(","):
                 found.add(name)
         return frozenset(found)
 

@@ -109,6 +109,21 @@ def test_a_retention_that_is_shorter_than_the_buffers_is_warned_of(
     assert client.get(f"{paths[1]}/status").json()["topic_problems"] == []
 
 
+@pytest.mark.parametrize("clock", ["live", "replay"])
+@pytest.mark.parametrize("policy", ["compact", "compact,delete"])
+def test_a_compacted_topic_is_warned_of(service: Service, clock: str, policy: str) -> None:
+    name = fresh()
+    topic, path = f"{service.settings.prefix}-{name}", f"/v1/streams/{name}"
+    settings = {SETTING: "LogAppendTime", "cleanup.policy": policy}
+    create_topics(service.settings.bootstrap, {topic: 1}, settings)
+    answer = service.client.put(path, json={**stream(service, topic=topic), "clock": clock})
+    (warning,) = answer.json()["warnings"]
+    assert warning.startswith(f"topic: {topic} has cleanup.policy={policy}: ")
+    assert service.client.get(f"{path}/status").json()["topic_problems"] == [
+        {"topic": topic, "setting": "cleanup.policy", "found": policy, "needed": "delete"}
+    ]
+
+
 def test_registered_streams_are_checked_when_the_service_starts(
     kafka_bootstrap: str, caplog: pytest.LogCaptureFixture
 ) -> None:
