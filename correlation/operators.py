@@ -274,12 +274,14 @@ class Evaluation:
         Number of alarms in `results`; of shares, the number that the slot alone would publish.
     counts : sequence of (metric, labels, increase)
         Metrics in addition to those that Program counts for every condition.
-    ready_us : int64[alarms]
-        max(max_A, max_B) of each alarm, the start of its response time, in µs. Shorter if a record
-        holds many alarms: then of the last alarm of each record.
-    record_timestamp_us : int64[k]
+    ready_us : int64[k]
+        max(max_A, max_B) of each alarm, the start of its response time, in µs; if a record holds
+        many alarms, of the last alarm of each record.
+    record_timestamp_us : int64[l]
         Kafka's timestamp of the later record of each result that a record of the block completed,
         in µs. Results that the passing of time completed are left out.
+    ready_counts, record_counts : int64[k] and int64[l], or None
+        Number of alarms, and of results, that each of these times stands for; None: one.
     gauges : mapping of str to number
         Present values of gauges that the kind declares, by name; a gauge that is missing has no
         value after this block.
@@ -292,8 +294,34 @@ class Evaluation:
     counts: Sequence[tuple[str, Mapping[str, str], int]] = ()
     ready_us: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     record_timestamp_us: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    ready_counts: NDArray[np.int64] | None = None
+    record_counts: NDArray[np.int64] | None = None
     gauges: Mapping[str, float] = field(default_factory=dict)
     shares: Sequence[Share] = ()
+
+
+def join_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
+    """Join the evaluations of parts of a block, without gauges and shares."""
+    none = np.zeros(0, np.int64)
+    return Evaluation(
+        results=[result for it in parts for result in it.results],
+        alarms=sum(it.alarms for it in parts),
+        counts=[count for it in parts for count in it.counts],
+        ready_us=np.concatenate([none, *(it.ready_us for it in parts)]),
+        record_timestamp_us=np.concatenate([none, *(it.record_timestamp_us for it in parts)]),
+        ready_counts=_join_counts([(it.ready_us, it.ready_counts) for it in parts]),
+        record_counts=_join_counts([(it.record_timestamp_us, it.record_counts) for it in parts]),
+    )
+
+
+def _join_counts(
+    counted: Sequence[tuple[NDArray[np.int64], NDArray[np.int64] | None]],
+) -> NDArray[np.int64] | None:
+    if all(counts is None for _, counts in counted):
+        return None
+    return np.concatenate(
+        [np.ones(len(times), np.int64) if counts is None else counts for times, counts in counted]
+    )
 
 
 class Operator(Protocol):

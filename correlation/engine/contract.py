@@ -245,10 +245,15 @@ def length_limits(declared: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(name for name in names if declared.get(f"{name}_us") is not None)
 
 
-def count_buckets(durations_us: Int64s) -> NDArray[np.int64]:
-    """Count durations per bucket; negative durations count as zero."""
+def count_buckets(durations_us: Int64s, counts: Int64s | None = None) -> NDArray[np.int64]:
+    """Count durations per bucket; negative durations count as zero.
+
+    `counts` is how often each duration occurs; None: once.
+    """
     places = np.searchsorted(_ENDS_US, np.maximum(durations_us, 0))
-    return np.bincount(places, minlength=len(_ENDS_US) + 1)
+    found = np.bincount(places, counts, minlength=len(_ENDS_US) + 1)
+    # Weights are summed as float64, which is exact below 2^53.
+    return found.astype(np.int64)
 
 
 def _nine_tenths(limit_us: int) -> int:

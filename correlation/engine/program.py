@@ -128,9 +128,11 @@ class Program:
                 entry.last_alarm_at_us = now_us
                 if entry.is_live(self._streams):
                     waited = now_us - evaluation.ready_us
-                    self._totals.observe("response_time_seconds", labels, waited)
+                    counts = evaluation.ready_counts
+                    self._totals.observe("response_time_seconds", labels, waited, counts)
                 waited = now_us - evaluation.record_timestamp_us
-                self._totals.observe("pipeline_latency_seconds", labels, waited)
+                counts = evaluation.record_counts
+                self._totals.observe("pipeline_latency_seconds", labels, waited, counts)
         # First: a new version of a condition may write the lists that the previous one withdraws.
         withdrawn = self._conditions.take_withdrawn()
         shares = [it for it in withdrawn if isinstance(it, Share)]

@@ -32,15 +32,26 @@ class Totals:
         key = (name, tuple(sorted(labels.items())))
         self._counters[key] = self._counters.get(key, 0) + increase
 
-    def observe(self, name: str, labels: Mapping[str, str], durations_us: Int64s) -> None:
-        """Add durations (in µs) to a histogram; negative durations count as zero."""
+    def observe(
+        self,
+        name: str,
+        labels: Mapping[str, str],
+        durations_us: Int64s,
+        counts: Int64s | None = None,
+    ) -> None:
+        """Add durations (in µs) to a histogram; negative durations count as zero.
+
+        `counts` is how often each duration occurs; None: once.
+        """
         if len(durations_us) == 0:
             return
-        counts = count_buckets(durations_us).tolist()
+        buckets = count_buckets(durations_us, counts).tolist()
+        positive = np.maximum(durations_us, 0)
+        total_us = int((positive if counts is None else positive * counts).sum())
         key = (name, tuple(sorted(labels.items())))
         # One count per bucket, the last above all bounds; then the sum in µs.
-        totals = self._histograms.setdefault(key, [0] * (len(counts) + 1))
-        for i, increase in enumerate([*counts, int(np.maximum(durations_us, 0).sum())]):
+        totals = self._histograms.setdefault(key, [0] * (len(buckets) + 1))
+        for i, increase in enumerate([*buckets, total_us]):
             totals[i] += increase
 
     def count_events(

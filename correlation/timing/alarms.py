@@ -8,7 +8,7 @@ many pairs, from lists for a few. The records leave the operator as columns
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -117,6 +117,36 @@ class PairBatch(ColumnResult):
         return probability_rows(  # type: ignore[no-any-return]
             self.a, self.a_rows, self.b, self.b_rows, self.condition.window
         ).tolist()
+
+
+@dataclass(frozen=True, slots=True)
+class PairsFoundAgain(ColumnResult):
+    """Pairs that are found again when their records are written: too many to be kept until then.
+
+    Parameters
+    ----------
+    condition : TimingCondition
+        The condition that the pairs satisfy.
+    find : callable
+        Returns the pairs, always the same.
+    """
+
+    condition: TimingCondition
+    find: Callable[[], PairBatch]
+
+    def heading(self, detected_at_us: int) -> Heading:
+        """See `PairBatch.heading`."""
+        return make_heading(self.condition, detected_at_us, ALARM_TYPE)
+
+    def ready_us(self) -> Int64s:
+        """See `Result.ready_us`."""
+        return self.find().ready_us()
+
+    def record_columns(
+        self, detected_at_us: int | Int64s, encode: Encode = encode_json
+    ) -> Iterator[RecordColumns]:
+        """Yield the alarms as columns; see `ColumnResult`."""
+        yield from self.find().record_columns(detected_at_us, encode)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ import numpy as np
 
 from correlation.buffers.buffer import StreamBuffer
 from correlation.buffers.segment import Segment
-from correlation.operators import TIMESTAMP, Evaluation, View
+from correlation.operators import TIMESTAMP, Evaluation, View, join_evaluations
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -142,7 +142,7 @@ class BlockOperator:
         self._waiting = {name: {} for name in self._condition.streams}
         self._min_waiting = {}
         self._watermarks = {name: view.watermarks[name] for name in self._condition.streams}
-        return _join(evaluations)
+        return join_evaluations(evaluations)
 
     def _is_due(self, count: int, view: View) -> bool:
         if not count:
@@ -208,17 +208,3 @@ def cut_blocks(stamps: Mapping[str, Int64s], size: int) -> Iterator[dict[str, In
     for part in range(-(-len(everything) // size)):
         rows = {name: np.flatnonzero(part_of[name] == part) for name in names}
         yield {name: mine for name, mine in rows.items() if len(mine)}
-
-
-def _join(evaluations: list[Evaluation]) -> Evaluation:
-    """Join the evaluations of a block's parts."""
-    none = np.zeros(0, np.int64)
-    return Evaluation(
-        results=[result for found in evaluations for result in found.results],
-        alarms=sum(found.alarms for found in evaluations),
-        counts=[count for found in evaluations for count in found.counts],
-        ready_us=np.concatenate([none, *(found.ready_us for found in evaluations)]),
-        record_timestamp_us=np.concatenate(
-            [none, *(found.record_timestamp_us for found in evaluations)]
-        ),
-    )

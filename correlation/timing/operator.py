@@ -4,12 +4,18 @@ The events of a block, of either stream, are base events. Base events of A meet 
 base events of B meet the events of A of earlier blocks. Every pair is therefore evaluated once,
 in the block that completes it. Keep values: LL10's invalidation, PTJ Theorem 4 (docs/proofs.md,
 P-KEEP).
+
+Memory. A burst may have very many pairs. Those beyond `_KEPT_PAIRS` of a block are searched in
+parts of bounded size, counted, and dropped; each part is searched once more when its records are
+written, which costs far less than writing them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, MutableMapping
+from functools import partial
+from types import MappingProxyType
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -17,9 +23,9 @@ from numpy.typing import NDArray
 
 from correlation.buffers.columns import Int64s
 from correlation.buffers.segment import Segment
-from correlation.operators import Evaluation, View
+from correlation.operators import Evaluation, View, join_evaluations
 from correlation.resources.streams import Stream
-from correlation.timing.alarms import AttributeNames, PairBatch
+from correlation.timing.alarms import AttributeNames, PairBatch, PairsFoundAgain
 from correlation.timing.conditions import TimingCondition
 from correlation.timing.histograms.algorithms import correlate_histograms
 from correlation.timing.histograms.classes import side_of
@@ -29,6 +35,7 @@ from correlation.timing.histograms.windows import share_book
 from correlation.timing.intervals.algorithms import ALGORITHMS
 from correlation.timing.intervals.choosing import AUTO, choose_algorithm, choose_by_events
 from correlation.timing.intervals.meetings import (
+    count_in_reach,
     find_meetings,
     matched_groups,
     may_meet,
@@ -36,29 +43,45 @@ from correlation.timing.intervals.meetings import (
 )
 from correlation.timing.intervals.pairs import DECIDED_BY, Pairs, ProbeCounts, Side
 
-# Pairs that a part of a search may have, unless the condition's limit is larger.
-_MIN_PART_PAIRS = 1_000_000
+# Pairs of a block that a condition keeps until they are written; further ones are found again then.
+_KEPT_PAIRS = 4_000_000
+# Pairs in reach of a part of a search, unless a single base event has more.
+_PART_PAIRS = 1_000_000
 
 
 class Search(NamedTuple):
-    """Base events, the target segment, the groups to search, and whether the base is of A."""
+    """Base events, the target segment, the groups to search, and whether the base is of A.
+
+    `origins` has, by the id of a segment of chosen events, the whole segment and the rows in it.
+    """
 
     base: Segment
     target: Segment
     groups: NDArray[np.int64]
     base_is_a: bool
+    origins: Mapping[int, tuple[Segment, Int64s]] = MappingProxyType({})
 
 
 class _Part(NamedTuple):
-    """A search, or a part of one."""
+    """A search, or a part of one, and whether its pairs are kept until they are written."""
 
     search: Search
     is_first: bool
+    is_kept: bool
+
+
+class _Times(NamedTuple):
+    """Times of pairs, in µs, and how many pairs each stands for; None: one."""
+
+    us: Int64s
+    counts: Int64s | None
 
 
 class _Found(NamedTuple):
-    pairs: PairBatch
-    record_timestamp_us: Int64s
+    pairs: PairBatch | PairsFoundAgain
+    decided: Int64s
+    ready: _Times
+    record_timestamps: _Times
 
 
 class Met(NamedTuple):
@@ -132,43 +155,71 @@ class TimingOperator:
         counts = ProbeCounts(0, 0, 0)
         searches: Counter[str] = Counter()
         found: list[_Found] = []
+        room = _KEPT_PAIRS
         left, limited = self._condition.max_pairs, False
-        for part, shared in self._parts(searches_of_block, view.shared):
-            pairs, probes, algorithm = self._meet(part.search, shared)
-            counts = ProbeCounts(*(old + new for old, new in zip(counts, probes, strict=True)))
-            searches[algorithm] += part.is_first
-            if self._self_correlation:
-                fresh = view.fresh[self._condition.b]
-                pairs = pairs.select(self._is_reported(pairs, fresh))
+        parts = (part for search in searches_of_block for part in self._divide(search, room))
+        for part in parts:
+            # Other conditions can use only the results of a search that was not divided.
+            met = self._meet(part.search, view.shared if part.is_kept else {})
+            counts = ProbeCounts(*(old + new for old, new in zip(counts, met.probes, strict=True)))
+            searches[met.algorithm] += part.is_first
+            pairs = self._reported(met.pairs, view.fresh)
+            most = left
             if left is not None:
                 limited = len(pairs) > left
                 pairs = pairs.select(slice(left))
                 left -= len(pairs)
-            if len(pairs):
-                found.append(_Found(pairs, self._timestamps_us(view, pairs)))
+            if len(pairs) and part.is_kept:
+                found.append(self._keep(view, pairs))
+                room -= len(pairs)
+            elif len(pairs):
+                found.append(self._leave(view, pairs, part.search, most))
             if limited:
                 break
         return self._summarise(found, counts, searches, limited=limited)
 
-    def _parts(
-        self, searches: Iterable[Search], shared: MutableMapping[Hashable, object]
-    ) -> Iterator[tuple[_Part, MutableMapping[Hashable, object]]]:
-        """Yield the searches and their shared results; with a limit, in parts of bounded size."""
-        max_pairs = self._condition.max_pairs
-        for search in searches:
-            if max_pairs is None:
-                yield _Part(search, is_first=True), shared
-                continue
-            base, target, groups, base_is_a = search
-            reach = self._reach_from(base_is_a=base_is_a)
-            size = max(max_pairs, _MIN_PART_PAIRS)
-            parts = split_groups(base.latest, target.latest, groups, reach, size)
-            for number, some in enumerate(parts):
-                # Other conditions can use only the results of a search that was not divided.
-                yield (
-                    _Part(search._replace(groups=some), is_first=not number),
-                    shared if some is groups else {},
-                )
+    def _divide(self, search: Search, room: int) -> Iterator[_Part]:
+        """Yield a search whose pairs may be kept, or else its parts.
+
+        Parameters
+        ----------
+        search : Search
+            The search.
+        room : int
+            Number of pairs that may be kept.
+        """
+        base, target, groups, base_is_a, _ = search
+        reach = self._reach_from(base_is_a=base_is_a)
+        if count_in_reach(base.latest, target.latest, groups, reach, room) <= room:
+            yield _Part(search, is_first=True, is_kept=True)
+            return
+        parts = split_groups(base.latest, target.latest, groups, reach, _PART_PAIRS)
+        for number, some in enumerate(parts):
+            yield _Part(search._replace(groups=some), is_first=not number, is_kept=False)
+
+    def _reported(self, pairs: PairBatch, fresh: Mapping[str, Segment]) -> PairBatch:
+        """Return the pairs that are reported: of a self-correlation, each in one order."""
+        if not self._self_correlation:
+            return pairs
+        return pairs.select(self._is_reported(pairs, fresh[self._condition.b]))
+
+    def _keep(self, view: View, pairs: PairBatch) -> _Found:
+        decided = np.bincount(pairs.decided_by, minlength=len(DECIDED_BY))
+        stamps = self._timestamps_us(view, pairs)
+        return _Found(pairs, decided, _Times(pairs.ready_us(), None), _Times(stamps, None))
+
+    def _leave(self, view: View, pairs: PairBatch, search: Search, most: int | None) -> _Found:
+        """Return the numbers of pairs, of which only the search remains."""
+        _, decided, ready, stamps = self._keep(view, pairs)
+        # Many pairs have few times, as each is that of an event.
+        times = [_Times(*np.unique(it.us, return_counts=True)) for it in (ready, stamps)]
+        again = partial(self._find_again, search, dict(view.fresh), most)
+        return _Found(PairsFoundAgain(self._condition, again), decided, *times)
+
+    def _find_again(
+        self, search: Search, fresh: Mapping[str, Segment], most: int | None
+    ) -> PairBatch:
+        return self._reported(self._meet(search, {}).pairs, fresh).select(slice(most))
 
     def _reach_from(self, *, base_is_a: bool) -> tuple[int, int]:
         """Return the min and max of max_target - max_base."""
@@ -208,7 +259,7 @@ class TimingOperator:
         return find_meetings(view.shared, base, target, reach, crossed=crossed)
 
     def _meet(self, search: Search, shared: MutableMapping[Hashable, object]) -> Met:
-        base, target, _, base_is_a = search
+        base, target, _, base_is_a, _ = search
         condition = self._condition
         # Conditions with equal windows and algorithms have one search.
         place = ("pairs", id(base), id(target), base_is_a, condition.window, condition.algorithm)
@@ -231,7 +282,7 @@ class TimingOperator:
 
     def _search(self, search: Search) -> tuple[Pairs, str]:
         """Find the pairs of two segments; return the algorithm too."""
-        base, target, groups, base_is_a = search
+        base, target, groups, base_is_a, _ = search
         if base.shape is None and target.shape is None:
             return self._correlate(base, target, groups, base_is_a=base_is_a)
         return correlate_histograms(
@@ -309,27 +360,30 @@ class TimingOperator:
     ) -> Evaluation:
         name = {"condition": self._condition.name}
         has_limit = self._condition.max_pairs is not None
-        decided = np.zeros(len(DECIDED_BY), np.int64)
-        for pairs, _ in found:
-            decided += np.bincount(pairs.decided_by, minlength=len(DECIDED_BY))
-        empty = np.zeros(0, np.int64)
-        return Evaluation(
-            results=[pairs for pairs, _ in found],
-            alarms=int(decided.sum()),
-            counts=[
-                *(
-                    ("pairs_total", name | {"decided_by": way}, int(count))
-                    for way, count in zip(DECIDED_BY, decided, strict=True)
-                ),
-                ("probe_region_events_total", name, probes.probe_region),
-                ("lookup_hits_total", name, probes.lookup_hits),
-                ("pair_evaluations_total", name, probes.evaluations),
-                *([("limited_blocks_total", name, int(limited))] if has_limit else []),
-                *(
-                    ("searches_total", name | {"algorithm": algorithm}, count)
-                    for algorithm, count in searches.items()
-                ),
-            ],
-            ready_us=np.concatenate([empty, *(pairs.ready_us() for pairs, _ in found)]),
-            record_timestamp_us=np.concatenate([empty, *(stamps for _, stamps in found)]),
-        )
+        decided = sum((it.decided for it in found), np.zeros(len(DECIDED_BY), np.int64))
+        counted = [
+            *(
+                ("pairs_total", name | {"decided_by": way}, int(count))
+                for way, count in zip(DECIDED_BY, decided, strict=True)
+            ),
+            ("probe_region_events_total", name, probes.probe_region),
+            ("lookup_hits_total", name, probes.lookup_hits),
+            ("pair_evaluations_total", name, probes.evaluations),
+            *([("limited_blocks_total", name, int(limited))] if has_limit else []),
+            *(
+                ("searches_total", name | {"algorithm": algorithm}, count)
+                for algorithm, count in searches.items()
+            ),
+        ]
+        parts = [
+            Evaluation(
+                [it.pairs],
+                int(it.decided.sum()),
+                ready_us=it.ready.us,
+                record_timestamp_us=it.record_timestamps.us,
+                ready_counts=it.ready.counts,
+                record_counts=it.record_timestamps.counts,
+            )
+            for it in found
+        ]
+        return join_evaluations([Evaluation(counts=counted), *parts])

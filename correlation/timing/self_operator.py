@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from correlation.buffers.filtering import Chosen, choose_events, matches_rows
+from correlation.buffers.filtering import choose_events, matches_rows
 from correlation.timing.intervals.meetings import may_meet
 from correlation.timing.operator import TimingOperator
 
@@ -53,14 +53,19 @@ class SelfOperator(TimingOperator):
         super().__init__(condition, streams)
         self._where = where
         # The whole segment, and the rows in it, of each segment of chosen events of the block.
-        self._origins: dict[int, tuple[Segment, Chosen]] = {}
+        self._origins: dict[int, tuple[Segment, Int64s]] = {}
 
     def evaluate(self, view: View) -> Evaluation:
         """See `Operator.evaluate`."""
         try:
             return super().evaluate(view)
         finally:
+            # The searches of the block keep the former ones.
             self._origins = {}
+
+    def _searches(self, view: View) -> Iterator[Search]:
+        for search in super()._searches(view):
+            yield search._replace(origins=self._origins)
 
     def _segments(self, view: View) -> Iterator[tuple[Segment, Segment, bool]]:
         for base, target, base_is_a in super()._segments(view):
@@ -77,24 +82,27 @@ class SelfOperator(TimingOperator):
             return segment
         chosen = choose_events(segment, frozenset({wanted}))
         if chosen.segment is not None and chosen.segment is not segment:
-            self._origins[id(chosen.segment)] = (segment, chosen)
+            self._origins[id(chosen.segment)] = (segment, chosen.rows)
         return chosen.segment
 
     def _meet(self, search: Search, shared: MutableMapping[Hashable, object]) -> Met:
         met = super()._meet(search, shared)
         pairs = met.pairs
-        a, a_rows = self._original(pairs.a, pairs.a_rows)
-        b, b_rows = self._original(pairs.b, pairs.b_rows)
+        (a, a_rows), (b, b_rows) = (
+            _original(search, *it) for it in ((pairs.a, pairs.a_rows), (pairs.b, pairs.b_rows))
+        )
         return met._replace(pairs=replace(pairs, a=a, a_rows=a_rows, b=b, b_rows=b_rows))
-
-    def _original(self, segment: Segment, rows: Int64s) -> tuple[Segment, Int64s]:
-        if id(segment) not in self._origins:
-            return segment, rows
-        whole, chosen = self._origins[id(segment)]
-        return whole, chosen.rows[rows]
 
     def _is_satisfied_swapped(self, pairs: PairBatch, places: Int64s) -> NDArray[np.bool_]:
         a_rows, b_rows = pairs.a_rows[places], pairs.b_rows[places]
         may_swap = matches_rows(pairs.b, b_rows, self._where.a)
         may_swap &= matches_rows(pairs.a, a_rows, self._where.b)
         return may_swap & super()._is_satisfied_swapped(pairs, places)
+
+
+def _original(search: Search, segment: Segment, rows: Int64s) -> tuple[Segment, Int64s]:
+    """Return rows of a segment of a search as rows of the whole segment."""
+    if id(segment) not in search.origins:
+        return segment, rows
+    whole, chosen = search.origins[id(segment)]
+    return whole, chosen[rows]

@@ -48,6 +48,12 @@ def count_limited(outcome: Outcome) -> int:
     return int(sum(found))
 
 
+def divide(monkeypatch: pytest.MonkeyPatch, part: int) -> None:
+    """Divide searches as if they were large, and keep as few pairs."""
+    monkeypatch.setattr(operator, "_PART_PAIRS", part)
+    monkeypatch.setattr(operator, "_KEPT_PAIRS", part)
+
+
 def compare_blocks(
     slot: Slot, rng: random.Random, arrivals: list[Arrival], document: dict[str, Any], limit: int
 ) -> None:
@@ -82,7 +88,7 @@ def test_limited_blocks_report_some_of_their_pairs_and_others_all(
     monkeypatch: pytest.MonkeyPatch, seed: int, algorithm: str, part: int, limit: int
 ) -> None:
     # Searches are divided as if they were large.
-    monkeypatch.setattr(operator, "_MIN_PART_PAIRS", part)
+    divide(monkeypatch, part)
     rng = random.Random(seed)  # noqa: S311 - no secret
     slot = Slot()
     slot.streams = {name: replace(it, attributes=DECLARED) for name, it in slot.streams.items()}
@@ -102,7 +108,7 @@ def test_limited_blocks_report_some_of_their_pairs_and_others_all(
 def test_limit_holds_for_histograms(
     monkeypatch: pytest.MonkeyPatch, seed: int, part: int, limit: int
 ) -> None:
-    monkeypatch.setattr(operator, "_MIN_PART_PAIRS", part)
+    divide(monkeypatch, part)
     rng = random.Random(seed)  # noqa: S311 - no secret
     declared = rng.choice(["templates", "own", "mixed"])
     document = {**CONDITIONS[rng.choice(sorted(CONDITIONS))]}

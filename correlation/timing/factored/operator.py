@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from correlation.operators import Evaluation
+from correlation.operators import Evaluation, join_evaluations
 from correlation.timing.factored.batch import FactoredBatch
 from correlation.timing.factored.ranges import max_in_ranges
 from correlation.timing.factored.search import correlate_spans
@@ -54,25 +54,21 @@ class FactoredOperator(TimingOperator):
             if len(batch.spans.base):
                 found.append(_Found(batch, self._base_timestamps_us(view, batch)))
         name = {"condition": self._condition.name}
-        rest = self._find_pairs(view, with_histograms)
-        return Evaluation(
-            results=[*rest.results, *(batch for batch, _ in found)],
-            alarms=rest.alarms + sum(int(batch.spans.pairs.sum()) for batch, _ in found),
+        none = np.zeros(0, np.int64)
+        factored = Evaluation(
+            results=[batch for batch, _ in found],
+            alarms=sum(int(batch.spans.pairs.sum()) for batch, _ in found),
             counts=[
-                *rest.counts,
-                *(
-                    (metric, name | ({label: value} if label else {}), count)
-                    for (metric, label, value), count in counts.items()
-                ),
+                (metric, name | ({label: value} if label else {}), count)
+                for (metric, label, value), count in counts.items()
             ],
-            ready_us=np.concatenate([rest.ready_us, *(it.batch.base_ready_us() for it in found)]),
-            record_timestamp_us=np.concatenate(
-                [rest.record_timestamp_us, *(it.record_timestamp_us for it in found)]
-            ),
+            ready_us=np.concatenate([none, *(it.batch.base_ready_us() for it in found)]),
+            record_timestamp_us=np.concatenate([none, *(it.record_timestamp_us for it in found)]),
         )
+        return join_evaluations([self._find_pairs(view, with_histograms), factored])
 
     def _factor(self, search: Search) -> FactoredBatch:
-        base, target, groups, base_is_a = search
+        base, target, groups, base_is_a, _ = search
         window = self._condition.window if base_is_a else self._condition.window.mirrored()
         spans = correlate_spans(
             Side(base.earliest, base.latest),

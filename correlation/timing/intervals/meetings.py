@@ -109,6 +109,30 @@ def find_meetings(
     return cast("NDArray[np.int64]", shared[place])
 
 
+def count_in_reach(
+    base_latest: Int64s,
+    target_latest: Int64s,
+    groups: Int64s,
+    reach: tuple[int, int],
+    enough: int,
+) -> int:
+    """Return an upper bound of the pairs in reach; exact if it would exceed `enough`.
+
+    Parameters
+    ----------
+    base_latest, target_latest, groups, reach
+        As in `split_groups`.
+    enough : int
+        A bound up to this number is returned without a search.
+    """
+    bound = len(base_latest) * len(target_latest)
+    if bound > enough:
+        bound = int(((groups[:, 1] - groups[:, 0]) * (groups[:, 3] - groups[:, 2])).sum())
+    if bound <= enough:
+        return bound
+    return int(_count_in_reach_kernel(base_latest, target_latest, groups, reach))
+
+
 def split_groups(
     base_latest: Int64s,
     target_latest: Int64s,
@@ -133,12 +157,8 @@ def split_groups(
     ------
     ndarray of int64, shape (l, 4)
         Groups of a part. Each base event with targets in reach is in one part, together with all of
-        these targets. Small groups are one part, which is `groups` itself.
+        these targets.
     """
-    sizes = (groups[:, 1] - groups[:, 0]) * (groups[:, 3] - groups[:, 2])
-    if int(sizes.sum()) <= max_pairs:
-        yield groups
-        return
     part: list[tuple[int, int, int, int]] = []
     left = max_pairs
     for begin, end, target, target_end in groups.tolist():
@@ -202,4 +222,26 @@ def _find_meetings_kernel(
             found[count, 3] = last
             count += 1
             met = True
+    return count
+
+
+@njit(cache=True)
+def _count_in_reach_kernel(
+    base_latest: NDArray[np.int64],
+    target_latest: NDArray[np.int64],
+    groups: NDArray[np.int64],
+    reach: tuple[int, int],
+) -> int:
+    """Return the number of pairs in reach."""
+    count = 0
+    for g in range(len(groups)):
+        first = groups[g, 2]
+        last = first
+        end = groups[g, 3]
+        for i in range(groups[g, 0], groups[g, 1]):
+            first = _gallop_kernel(target_latest, first, end, base_latest[i] + reach[0])
+            last = _gallop_kernel(
+                target_latest, max(first, last), end, base_latest[i] + reach[1] + 1
+            )
+            count += last - first
     return count

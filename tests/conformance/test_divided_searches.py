@@ -1,0 +1,150 @@
+"""Searches with very many pairs: divided, and their pairs found again when they are written."""
+
+from __future__ import annotations
+
+import json
+import random
+import tracemalloc
+from collections import Counter
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from correlation.engine.program import Program
+from correlation.operators import encode_json
+from correlation.record_columns import columns_of
+from correlation.timing import operator
+from correlation.timing.conditions import ALGORITHM_CHOICES
+from tests.support.filters import DECLARED, draw_attributes, draw_where
+from tests.support.histogram_slots import give_shapes, histogram_slot
+from tests.support.slots import (
+    CONDITIONS,
+    Arrival,
+    Slot,
+    control_record,
+    draw_arrivals,
+    make_block,
+    read_alarms,
+)
+
+if TYPE_CHECKING:
+    from correlation.engine.program import Outcome
+
+SEEDS = st.integers(0, 2**32)
+BURST = 4_000
+# The algorithm may be chosen by the events of a part, and regions by their lengths.
+COSTS = {
+    "searches_total",
+    "pairs_total",
+    "pair_evaluations_total",
+    "probe_region_events_total",
+    "lookup_hits_total",
+}
+
+
+def attributed_slot() -> Slot:
+    """Return a slot of live streams, whose response times are observed, with attributes."""
+    slot = Slot()
+    slot.streams = {
+        name: replace(it, attributes=DECLARED, clock="live") for name, it in slot.streams.items()
+    }
+    slot.program = Program(slot.streams, slot.partitions)
+    return slot
+
+
+def compare(
+    patch: pytest.MonkeyPatch,
+    rng: random.Random,
+    slots: tuple[Slot, Slot],
+    arrivals: list[Arrival],
+    document: dict[str, Any],
+    part: int,
+) -> None:
+    """Advance two slots; the first keeps all pairs, the second divides its searches."""
+    whole = 1_000_000, 4_000_000
+    rest: list[Arrival] = list(arrivals)
+    controls = [control_record(0, "c", document)]
+    while rest:
+        size = rng.randint(1, 40)
+        taken, rest = rest[:size], rest[size:]
+        block = make_block(taken, controls)
+        found = []
+        for slot, limits in zip(slots, (whole, (part, rng.randint(0, part))), strict=True):
+            patch.setattr(operator, "_PART_PAIRS", limits[0])
+            patch.setattr(operator, "_KEPT_PAIRS", limits[1])
+            outcome = slot.advance(block)
+            found.append((pairs(outcome), totals(outcome)))
+        assert found[0][0] == found[1][0]
+        assert found[0][1] == found[1][1]
+        controls = []
+        if rng.random() < 0.3:
+            for slot in slots:
+                slot.restore()
+
+
+def pairs(outcome: Outcome) -> Counter[str]:
+    alarms = ({**it, "decided_by": None} for it in read_alarms(outcome))
+    return Counter(json.dumps(it, sort_keys=True) for it in alarms)
+
+
+def totals(outcome: Outcome) -> tuple[object, object]:
+    metrics = outcome.metrics
+    return [it for it in metrics["counters"] if it[0] not in COSTS], metrics["histograms"]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(SEEDS, st.sampled_from(ALGORITHM_CHOICES), st.integers(1, 60))
+def test_divided_searches_have_the_same_pairs_and_times(
+    monkeypatch: pytest.MonkeyPatch, seed: int, algorithm: str, part: int
+) -> None:
+    rng = random.Random(seed)  # noqa: S311 - no secret
+    arrivals = [replace(it, attributes=draw_attributes(rng)) for it in draw_arrivals(rng, 80)]
+    document = {**CONDITIONS[rng.choice(sorted(CONDITIONS))], "algorithm": algorithm}
+    where = draw_where(rng)
+    if where is not None:
+        document["where"] = where
+    if rng.random() < 0.3:
+        document["block_size"] = rng.randint(1, 30)
+    compare(monkeypatch, rng, (attributed_slot(), attributed_slot()), arrivals, document, part)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(SEEDS, st.integers(1, 60), st.sampled_from(["pairs", "factored"]))
+def test_divided_searches_have_the_same_pairs_of_histograms(
+    monkeypatch: pytest.MonkeyPatch, seed: int, part: int, output: str
+) -> None:
+    rng = random.Random(seed)  # noqa: S311 - no secret
+    declared = rng.choice(["templates", "own", "mixed"])
+    document = {**CONDITIONS[rng.choice(sorted(CONDITIONS))], "output": output}
+    arrivals = give_shapes(rng, draw_arrivals(rng, 40), declared)
+    slots = (histogram_slot(declared), histogram_slot(declared))
+    compare(monkeypatch, rng, slots, arrivals, document, part)
+
+
+def test_burst_without_a_limit_takes_bounded_memory() -> None:
+    slot = Slot()
+    slot.advance(make_block([], [control_record(0, "all", CONDITIONS["near"])]))
+    # Sixteen million pairs, of which each part is found again.
+    arrivals = [
+        Arrival(stream, 0, "k", f"{stream}{number}", 40, 40, number)
+        for stream in ("x", "y")
+        for number in range(BURST)
+    ]
+    block = make_block(arrivals, [])
+    tracemalloc.start()
+    try:
+        outcome = slot.advance(block)
+        columns = columns_of(outcome.results[-1], 100, encode_json)
+        written = sum(map(len, islice(columns, 3)))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    (alarms,) = (value for name, _, value in outcome.metrics["counters"] if name == "alarms_total")
+    assert alarms == BURST * BURST
+    assert written > 1_000
+    assert len(outcome.results) >= alarms // 1_000_000
+    assert peak < 200 * 2**20
