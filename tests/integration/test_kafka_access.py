@@ -261,6 +261,15 @@ def test_no_operation_was_refused(broker: SecuredBroker) -> None:
     assert topic in broker.refused()[0]
 
 
+def test_problem_of_a_request_that_kafka_refuses_has_no_secret(stack: SecuredStack) -> None:
+    document = {"topic": f"elsewhere-{PREFIX}", "max_uncertainty": "1s", "max_delay": "1s"}
+    with stack.pages() as client:
+        refused = client.put(f"{stack.url}/v1/streams/elsewhere", json=document)
+    assert refused.status_code == HTTPStatus.UNPROCESSABLE_ENTITY
+    assert "the Kafka user service does not have the right" in refused.json()["detail"]
+    assert not any(secret in refused.text for secret in (PLANTED, stack.api_key))
+
+
 def _at_least(bootstrap: str, topic: str, count: int) -> list[Received]:
     """Wait for a number of records; return them."""
     return read_committed(bootstrap, topic, lambda found: len(found) >= count)
