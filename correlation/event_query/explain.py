@@ -151,10 +151,10 @@ class _Explanation:
 
     def describe(self) -> dict[str, Any]:
         breaches = list(self._combination.breaches())
+        aliases = join_words([it.alias for it in self._query.positive])
         self._steps.take(
             passed=not breaches,
-            detail="; ".join(breaches)
-            or f"{join_words([it.alias for it in self._query.positive])} satisfy the contract",
+            detail="; ".join(breaches) or f"valid events of their streams: {aliases}",
         )
         found: dict[str, Any] = {"time": None, "decided_when": None}
         if not breaches:

@@ -77,8 +77,8 @@ CONDITIONS: dict[str, dict[str, Any]] = {
     },
 }
 WORDS = ("disk", "full", "host", "timeout", "retry", "login", "denied", "restart")
-# Name of the picture, and address of the view; an address of None is that of an alarm.
-VIEWS: dict[str, str | None] = {
+# Name of the picture, and address of the view.
+VIEWS = {
     "overview": "",
     "streams": "streams",
     "stream": "streams/acoustic",
@@ -87,9 +87,10 @@ VIEWS: dict[str, str | None] = {
     "query": "conditions/unreported",
     "list": "conditions/alike",
     "alarms": "alarms",
-    "alarm": None,
     "validate": "validate",
 }
+# Name of the picture, and condition of the alarm that is explained.
+EXPLAINED = {"alarm": "footsteps", "combination": "unreported", "change": "alike"}
 SCREENS = {"desktop": DESKTOP, "phone": PHONE}
 # Contrast of the light scheme is checked on the desktop only.
 LOOKS = [("desktop", "light"), ("desktop", "dark"), ("phone", "dark")]
@@ -312,8 +313,11 @@ def test_views_fit_the_screen_and_are_accessible(
     options = {"viewport": SCREENS[screen], "color_scheme": scheme, "reduced_motion": "reduce"}
     # axe-core adds its own script, which the policy of the page would refuse.
     with tab(stack.browser, stack.url, bypass_csp=True, **options) as opened:
-        for name, address in VIEWS.items():
-            visit(opened.page, address_of(stack, "footsteps") if address is None else address)
+        alarms = {name: address_of(stack, condition) for name, condition in EXPLAINED.items()}
+        for name, address in (VIEWS | alarms).items():
+            visit(opened.page, address)
+            if name in EXPLAINED:
+                expect(opened.page.get_by_role("table", name="Steps")).to_be_visible()
             if name == "validate":
                 fill(opened.page)
             if name in {"streams", "conditions", "list"}:

@@ -6,6 +6,9 @@ import { isTime, number } from "../format.js";
 import { onAxis } from "../pictures/events.js";
 import { explanation } from "./explanation.js";
 
+/* Characters of a description that are shown. */
+const DESCRIPTION = 1000;
+
 export async function showAlarm({ body, names, signal }) {
   body.replaceChildren(h("p", { class: "loading", role: "status" }, "Loading…"));
   const { topic, partition, offset } = names;
@@ -49,11 +52,11 @@ function render(item, signal) {
     h("pre", { tabindex: "0" }, JSON.stringify(record ?? item, null, 2)),
   );
   if (record === null) return [notice("bad", `The record cannot be read: ${item.error}`), raw];
-  const unknown =
+  const described =
     item.description === null
       ? notice("bad", "The fields of this record cannot be shown as those of an alarm.")
-      : null;
-  return [unknown, summary(item), picture(item, signal), raw].flat().filter((it) => it !== null);
+      : h("p", { class: "what" }, given(item.description, DESCRIPTION));
+  return [described, summary(item), picture(item, signal), raw].flat().filter((it) => it !== null);
 }
 
 function summary({ topic, partition, offset, record, events }) {
