@@ -13,12 +13,21 @@ from urllib.parse import urlsplit
 import pytest
 import schemathesis
 from httpx import codes
+from pydantic import TypeAdapter
 from schemathesis.engine import events, from_schema
 
 from correlation.kinds import KINDS
+from correlation.topk.condition import build_condition
+from correlation.topk.listed import ListedPair, SetRef
+from correlation.topk.results import present_lists
+from correlation.topk.similarities import SIMILARITIES
 from service.api.common import make_precondition
 from service.app import create_app
+from service.documents.fields import Document
+from service.documents.models import ConditionDocument
 from tests.rest.running import fresh_settings
+from tests.support.kafka import Sent, produce
+from tests.support.patience import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,9 +42,22 @@ _REFUSALS = ["412", "422"]
 # The aliases are those of the example of `explain`.
 _QUERY = """DETECT Heard ON event s: Acoustic not event r: Seismic
 WHERE s.rt.end <= r.rt.end, r.rt.end <= s.rt.end + 1 s END"""
+_CONDITIONS: TypeAdapter[Document] = TypeAdapter(ConditionDocument)
 CONDITIONS: dict[str, dict[str, Any]] = {
     "pair": dict(KINDS["mutual_deadline"].example) | {"window_us": 5},
     "query": {"kind": "event_query", "query": _QUERY, "threshold": "0.5"},
+    "sets": _CONDITIONS.validate_python(KINDS["topk_similarity"].example).normalised(),
+}
+# A set has one exact time.
+_SETS = {
+    "max_uncertainty_us": 0,
+    "partitioning": {"by": "grid", "groups": 1},
+    "tokens": "tags",
+}
+# Events of the stream of the sets, the older one first.
+PAIR: dict[str, dict[str, Any]] = {
+    "a": {"id": "a-1", "time": 5_000_000, "tags": ["disk", "full"]},
+    "b": {"id": "a-2", "time": 6_000_000, "tags": ["disk", "full", "var"]},
 }
 
 
@@ -61,7 +83,9 @@ def app(kafka_bootstrap: str, request: pytest.FixtureRequest) -> Iterator[FastAP
             "max_uncertainty_us": 200_000,
             "max_delay_us": 1_000_000,
         }
-        if name == "seismic":
+        if request.param == "sets":
+            document |= _SETS
+        elif name == "seismic":
             document |= {"templates": ["acoustic"]}
         plane.writes.put("stream", name, document, make_precondition(None, None))
     condition = CONDITIONS[request.param]
@@ -129,3 +153,58 @@ def test_answers_about_an_event_query_are_as_described(app: FastAPI) -> None:
         (f"{prefix}status", "application/json"),
     } <= found.succeeded
     assert drawn.succeeded == {(f"{prefix}plan", "image/svg+xml")}
+
+
+@pytest.mark.parametrize("app", ["sets"], indirect=True)
+def test_answers_about_a_list_are_as_described(app: FastAPI) -> None:
+    write_list(app)
+    found = run(app, r"^/v1/conditions/\{name\}/")
+    assert found.complaints == []
+    assert not any(status >= 500 for status in found.statuses)
+    prefix = "/v1/conditions/acoustic/"
+    assert {
+        (f"{prefix}{name}", "application/json") for name in ("explain", "plan", "status", "topk")
+    } <= found.succeeded
+
+    # Examples and generated requests contain no pair of sets: these requests do.
+    schema: Any = schemathesis.openapi.from_asgi("/openapi.json", app)
+    answers = {
+        name: answer_to(schema, name, None if name != "explain" else PAIR)
+        for name in ("explain", "plan", "status", "topk")
+    }
+    explained = answers["explain"]
+    assert (explained["verdict"], explained["rank"]) == ("satisfied", 1)
+    assert (explained["kind"], explained["overlap"]) == ("topk_similarity", 2)
+    (item,) = answers["topk"]["items"]
+    assert (item["older"]["id"], item["newer"]["id"], item["sizes"]) == ("a-1", "a-2", [2, 3])
+    assert answers["plan"]["similarity"] == "jaccard"
+    assert answers["status"]["state"] == "pending"
+
+
+def write_list(app: FastAPI) -> None:
+    """Write the pair as the list of the condition, as the job does; wait until it is read."""
+    plane = app.state.plane
+    document = plane.find("condition", "acoustic").resource.document
+    older, newer = (
+        SetRef(it["time"], 0, it["id"].encode(), len(it["tags"])) for it in PAIR.values()
+    )
+    similarity = SIMILARITIES[document["similarity"]]
+    pair = ListedPair(similarity.key(2, older.size, newer.size), 2, older, newer)
+    condition = build_condition("acoustic", 1, document)
+    listed = present_lists(condition, newer.time_us, [(None, [pair])])
+    records = [Sent(it.value, it.key) for it in listed.records(newer.time_us)]
+    produce(plane.settings.bootstrap, plane.settings.topics.of(listed.channel), records)
+    lists = plane.lists.of_kind(condition.kind)
+    wait_until(lambda: lists.find("acoustic", None) is not None)
+
+
+def answer_to(schema: Any, name: str, body: object) -> dict[str, Any]:  # noqa: ANN401 - of schemathesis
+    """Return the answer of a route of the condition, which must be 200 and as described."""
+    operation = schema[f"/v1/conditions/{{name}}/{name}"]["GET" if body is None else "POST"]
+    given: dict[str, Any] = {"path_parameters": {"name": "acoustic"}}
+    if body is not None:
+        given |= {"body": body, "media_type": "application/json"}
+    answer = operation.Case(**given).call_and_validate()
+    assert answer.status_code == codes.OK
+    found: dict[str, Any] = answer.json()
+    return found
