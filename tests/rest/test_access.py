@@ -131,6 +131,24 @@ def test_editor_writes_names_with_its_prefix_only(protected: Protected) -> None:
     assert protected.viewer.get("/v1/streams/b-one").is_success
 
 
+def test_number_of_slots_needs_the_role_admin(protected: Protected) -> None:
+    path, body = "/v1/job/slots", {"slots": 3}
+    for role in (protected.viewer, protected.editor):
+        for params in ({}, {"dry_run": "true"}):
+            refused = role.put(path, json=body, params=params)
+            assert (refused.status_code, refused.json()["error_code"]) == (403, 40301)
+            assert refused.json()["detail"].startswith("the role admin is needed; ")
+    # Everybody may read it: it was not registered.
+    assert protected.viewer.get(path).status_code == 404
+    created = protected.admin.put(path, json=body)
+    assert (created.status_code, created.json()["slots"]) == (201, 3)
+    assert protected.editor.put(path, json={"slots": 2}).status_code == 403
+    read = protected.editor.get(path)
+    assert (read.status_code, read.json()["slots"], read.json()["version"]) == (200, 3, 1)
+    (record,) = audited(protected, "slots", 1)
+    assert (record["kind"], record["action"], record["who"]["name"]) == ("job", "created", "ada")
+
+
 def test_configuration_needs_the_right_to_every_change(protected: Protected) -> None:
     assert protected.admin.put("/v1/streams/b-two", json=stream("t-two")).is_success
     own, foreign = ({"kind": "stream", "name": name} for name in ("a-two", "b-two"))
