@@ -82,7 +82,7 @@ def judged_case(case: UncertainCase) -> JudgedQuery:
 def run(case: UncertainCase, count: int = COUNT, *, checked: bool = True) -> Counter[Ids]:
     """Run a query over events, and compare the results of each block with the judge's."""
     rng = random.Random(case.seed)  # noqa: S311 - a reproducible shuffle, no secret
-    streams = make_streams(UNCERTAIN_STREAMS, keyed=case.keyed)
+    streams = case.streams()
     used = {it.times.stream for it in case.relevance.inputs}
     chosen = {it: streams[it] for it in used}
     events, shapes = draw_uncertain(rng, count, chosen, span=SPAN, keyed=case.keyed)

@@ -28,11 +28,13 @@ from correlation.event_query.relevance.joint import joint_relations
 from correlation.event_query.relevance.unbounded import UnboundedQueryError
 from correlation.resources.histogram import WHOLE_MASS, Histogram
 from correlation.resources.streams import Stream
+from correlation.resources.template import Template
 from tests.oracle.event_queries import Event
 from tests.oracle.uncertain_queries import Bucket
 from tests.support.event_queries import formulas, near
 from tests.support.histogram_slots import own_histogram
-from tests.support.query_slots import draw_events
+from tests.support.query_slots import draw_events, make_streams
+from tests.unit.correlation.timing.histogram_strategies import described
 
 LONGEST = 4
 # Uncertain instants in two types, events that last, and exact instants.
@@ -42,6 +44,14 @@ UNCERTAIN_STREAMS = {
     "D": StreamTimes("a", 0, 0, LONGEST),
     "E": StreamTimes("e", 0, 0),
 }
+# Templates of the uncertain instants: as long as an event may be, and shorter.
+TEMPLATES = (
+    Template("early", described((-LONGEST, -2, "0.75"), (-2, 0, "0.25"))),
+    Template("gap", described((-3, -2, "0.5"), (-2, -1, "0"), (-1, 0, "0.5"))),
+    Template("even", described((-2, 0, "1"))),
+)
+# Forms of time that the streams of uncertain instants declare beside intervals.
+DECLARED = ("histograms", "templates", "both")
 _EXACT = ("B", "E")
 _INSTANTS = ("A", "D")
 _PLACES = 10
@@ -55,6 +65,19 @@ class UncertainCase:
     relevance: Relevance
     keyed: bool
     seed: int
+    declared: str
+
+    def streams(self) -> dict[str, Stream]:
+        """Return the streams of all types, with the declared forms of time."""
+        found = make_streams(UNCERTAIN_STREAMS, keyed=self.keyed)
+        for name, stream in found.items():
+            if stream.max_uncertainty_us:
+                found[name] = replace(
+                    stream,
+                    histograms=self.declared != "templates",
+                    templates=() if self.declared == "histograms" else TEMPLATES,
+                )
+        return found
 
 
 @st.composite
@@ -87,10 +110,13 @@ def uncertain_cases(draw: st.DrawFn) -> UncertainCase:
         has_variable |= bool(chosen)
         events.append(EventPattern(alias, types[alias], chosen, negated=alias in negated))
     query = Query("R", (), tuple(events), And(tuple(parts)))
-    return _bounded(query, keyed=draw(st.booleans()), seed=draw(st.integers(0, 2**32)))
+    query, relevance = _bounded(query)
+    keyed, seed = draw(st.booleans()), draw(st.integers(0, 2**32))
+    return UncertainCase(query, relevance, keyed, seed, draw(st.sampled_from(DECLARED)))
 
 
-def _bounded(query: Query, *, keyed: bool, seed: int) -> UncertainCase:
+def _bounded(query: Query) -> tuple[Query, Relevance]:
+    """Return a query that is bounded, with further relations if needed, and its analysis."""
     try:
         relevance = analyse_relevance(query, UNCERTAIN_STREAMS)
     except InvalidFieldError as error:
@@ -104,21 +130,28 @@ def _bounded(query: Query, *, keyed: bool, seed: int) -> UncertainCase:
     assume(not list(find_problems(query)))
     aliases = {it.alias for it in query.events if UNCERTAIN_STREAMS[it.type].uncertain}
     assume(not list(joint_relations(query, aliases)))
-    return UncertainCase(query, relevance, keyed, seed)
+    return query, relevance
 
 
 def draw_uncertain(
     rng: random.Random, count: int, streams: Mapping[str, Stream], *, span: int, keyed: bool
 ) -> tuple[list[Event], dict[int, Histogram]]:
-    """Draw events, and the histograms of some; of the uncertain instants some are exact."""
+    """Draw events, and the histograms of some; of the uncertain instants some are exact.
+
+    The histograms are templates, or an event's own, as the streams declare.
+    """
     found, shapes = [], {}
     for event in draw_events(rng, count, streams, span=span, keyed=keyed):
-        limit = streams[event.stream].max_uncertainty_us
+        stream = streams[event.stream]
+        limit = stream.max_uncertainty_us
         # Exact instants of an uncertain stream are rarer.
         length = rng.choice([0, *range(limit), *[limit] * 3]) if limit else event.end - event.begin
-        found.append(replace(event, begin=event.end - length))
-        if limit and length > 1 and rng.random() < 1 / 3:
+        if stream.templates and rng.random() < 1 / 2:
+            shapes[event.id] = rng.choice(stream.templates).histogram
+            length = shapes[event.id].length_us
+        elif stream.histograms and length > 1 and rng.random() < 1 / 3:
             shapes[event.id] = own_histogram(rng, length)
+        found.append(replace(event, begin=event.end - length))
     return found, shapes
 
 

@@ -76,6 +76,33 @@ def test_results_have_their_probability_and_threshold(replay: Command) -> None:
     assert {it["attributes"]["area"] for it in alarms} == {"a", "c"}
 
 
+def test_times_of_templates_have_their_probability(replay: Command) -> None:
+    late = "---\n{kind: template, name: late, buckets: [[0s, 1s, 0.25], [1s, 2s, 0.75]]}\n"
+    declared = RESOURCES.replace("max_uncertainty: 2s", "max_uncertainty: 2s\ntemplates: [late]")
+    declared = declared.replace("threshold: 0.75", "threshold: 0.6")
+    (replay.folder / "r.yaml").write_text(declared + late, encoding="utf-8")
+    leaks = replay.write(
+        "leaks.jsonl",
+        *(
+            {"id": f"l{area}", "key": "k", "detected": 12_000_000, "template": "late", "area": area}
+            for area in ("a", "b", "c")
+        ),
+        leak("ld", 10_000_000, 12_000_000, "d"),
+    )
+    reports = replay.write(
+        "reports.jsonl",
+        # Each stops a leak of the last 0.5, 0.6 or 0.5 seconds: uniform times have P = 3/4.
+        event("r0", 12_500_000, area="a"),
+        event("r1", 12_400_000, area="b"),
+        event("r2", 12_500_000, area="d"),
+    )
+    done = replay("--events", f"leak={leaks}", "--events", f"report={reports}")
+    assert done.code == 0, done.err
+    alarms = [json.loads(line) for line in done.out.splitlines()]
+    found = {it["events"]["l"]["id"]: it["probability"] for it in alarms}
+    assert found == {"la": 0.625, "lc": 1.0, "ld": 0.75}
+
+
 def test_summary_has_results_and_the_metrics_of_the_kind(replay: Command) -> None:
     (replay.folder / "r.yaml").write_text(RESOURCES + QUIET, encoding="utf-8")
     done = replay(*files(replay), "--alarms", "alarms.jsonl", "--json")
