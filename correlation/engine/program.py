@@ -97,8 +97,10 @@ class Program:
         watermarks = self._watermarks.values()
         numbers = {name: self._next_number + place for place, name in enumerate(fresh)}
         self._next_number += len(fresh)
-        now_us = time_of_records(record_timestamp_us.values(), block.heartbeats, self._skews_us)
-        context = (watermarks, numbers, now_us, *changes)
+        records_at_us = time_of_records(
+            record_timestamp_us.values(), block.heartbeats, self._skews_us
+        )
+        context = (watermarks, numbers, records_at_us, *changes)
         operators = self._conditions.operators()
         running = [it for _, it in operators]
         reached = {name: self._watermarks.max_latest(name) for name in self._streams}
@@ -115,7 +117,7 @@ class Program:
         )
         evaluations = [(entry, operator.evaluate(view)) for entry, operator in operators]
         self._age({name: (numbers[name], fresh[name]) for name in fresh}, watermarks)
-        now_us = clock()
+        detected_at_us = clock()
         self._totals.count_records(self._streams, block.rejected, block.filtered)
         gauges: list[list[object]] = []
         for entry, evaluation in evaluations:
@@ -125,12 +127,12 @@ class Program:
                 self._totals.count(name, count_labels, increase)
             gauges += [[name, labels, value] for name, value in evaluation.gauges.items()]
             if evaluation.alarms:
-                entry.last_alarm_at_us = now_us
+                entry.last_alarm_at_us = detected_at_us
                 if entry.is_live(self._streams):
-                    waited = now_us - evaluation.ready_us
+                    waited = detected_at_us - evaluation.ready_us
                     counts = evaluation.ready_counts
                     self._totals.observe("response_time_seconds", labels, waited, counts)
-                waited = now_us - evaluation.record_timestamp_us
+                waited = detected_at_us - evaluation.record_timestamp_us
                 counts = evaluation.record_counts
                 self._totals.observe("pipeline_latency_seconds", labels, waited, counts)
         # First: a new version of a condition may write the lists that the previous one withdraws.
@@ -145,11 +147,11 @@ class Program:
         return Outcome(
             tuple(results),
             late,
-            now_us,
+            detected_at_us,
             tuple(shares),
             tuple(later),
             self._conditions.config_offset,
-            partial(self._describe, now_us, gauges),
+            partial(self._describe, detected_at_us, gauges),
         )
 
     def _sort_in(
@@ -207,12 +209,12 @@ class Program:
             collected = self._buffers[name].collected
             self._totals.count("events_collected_total", {"stream": name}, collected)
 
-    def _describe(self, now_us: int, gauges: list[list[object]]) -> dict[str, Any]:
+    def _describe(self, detected_at_us: int, gauges: list[list[object]]) -> dict[str, Any]:
         """Return the slot's record for the metrics topic, with gauges of the operators."""
         watermarks = self._watermarks.values()
         return {
             "v": VERSION,
-            "at": now_us,
+            "at": detected_at_us,
             "config_offset": self._conditions.config_offset,
             **self._totals.to_record(),
             "gauges": [
