@@ -6,7 +6,7 @@ import time
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaError, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from kafka_client.consumers import is_record, open_consumer, place_of
 from kafka_client.messages import read_headers
@@ -33,6 +33,8 @@ _POLL_BYTES = 4 * 1024 * 1024
 _POLL_SECONDS = 0.1
 # Max time in which no incomplete range advances.
 _SILENT_SECONDS = 120.0
+# Time after which the reader asks once whether the topics still exist.
+_ASK_SECONDS = 5.0
 _ANSWER_SECONDS = 30.0
 _CLIENT: dict[str, str | int] = {
     # An offset that does not exist is an error, which the reader handles.
@@ -80,8 +82,8 @@ class RangeReader:
         Raises
         ------
         KafkaException
-            A partition cannot be read, or no record arrives in time: librdkafka waits for a topic
-            that was deleted.
+            A partition cannot be read, no record arrives in time, or a topic was deleted, for which
+            librdkafka would wait.
         """
         self._skips_missing = skips_missing
         self._block = {}
@@ -98,6 +100,7 @@ class RangeReader:
 
     def _blocks(self) -> Iterator[list[Run]]:
         records, size, advanced_at = 0, 0, time.monotonic()
+        has_asked = False
         poll_records = _FIRST_POLL_RECORDS
         while self._waiting:
             messages = self._consumer.consume(poll_records, 0.0)
@@ -112,15 +115,31 @@ class RangeReader:
                     poll_records = max(1, min(fitting, _POLL_RECORDS))
             now = time.monotonic()
             if self._waiting != before:
-                advanced_at = now
+                advanced_at, has_asked = now, False
             elif now - advanced_at > _SILENT_SECONDS:
                 place, (_, end) = next(iter(self._waiting.items()))
                 raise timed_out(place, f"was not read up to offset {end} in time")
+            elif now - advanced_at > _ASK_SECONDS and not has_asked:
+                has_asked = True
+                self._check_topics()
             if records >= _BLOCK_RECORDS or size >= _BLOCK_BYTES:
                 yield self._finish_block()
                 records, size = 0, 0
         if self._block:
             yield self._finish_block()
+
+    def _check_topics(self) -> None:
+        """Check that the topics of the incomplete ranges exist."""
+        # One partition of each topic.
+        waiting = {place[0]: (place, found.end) for place, found in self._waiting.items()}
+        for topic, (place, end) in waiting.items():
+            try:
+                error = self._consumer.list_topics(topic, _ANSWER_SECONDS).topics[topic].error
+            except KafkaException:
+                # The reader waits for the broker.
+                return
+            if error is not None and error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise timed_out(place, f"was not read up to offset {end}: the topic was deleted")
 
     def _finish_block(self) -> list[Run]:
         runs = [Run.of(*place, columns) for place, columns in self._block.items()]

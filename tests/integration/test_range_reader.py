@@ -11,6 +11,7 @@ from confluent_kafka import KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from correlation.resources.topics import Topics
+from spark_jobs.source import range_reader
 from spark_jobs.source.offset_planner import OffsetPlanner, Range
 from spark_jobs.source.range_reader import RangeReader, reader_of
 from spark_jobs.source.reading import Reading, StreamReading
@@ -22,7 +23,7 @@ from tests.support.kafka import (
     produce_with_unreadable_header,
     recreate_topic,
 )
-from tests.support.patience import PATIENCE_SECONDS
+from tests.support.patience import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -226,3 +227,20 @@ def test_batches_are_planned_up_to_the_committed_records(kafka_bootstrap: str, t
     admin = AdminClient({"bootstrap.servers": kafka_bootstrap})
     admin.delete_topics([topic])[topic].result(PATIENCE_SECONDS)
     assert planner.ends(whole, None) == whole
+
+
+def test_deleted_topic_ends_the_reading_without_a_long_wait(
+    kafka_bootstrap: str, reader: RangeReader, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(range_reader, "_SILENT_SECONDS", 2.0 * PATIENCE_SECONDS)
+    monkeypatch.setattr(range_reader, "_ASK_SECONDS", 0.5)
+    produce(kafka_bootstrap, topic, [Sent(b"%d" % it, partition=0) for it in range(5)])
+    # The reader knows the topic; one that exists is waited for.
+    assert len(read(reader, (topic, 0, 0, 5))[topic, 0]) == 5
+    wanted = (topic, 0, 0, 10)
+    reading = reader.read([wanted], skips_missing=True)
+    client = AdminClient({"bootstrap.servers": kafka_bootstrap})
+    client.delete_topics([topic])[topic].result(PATIENCE_SECONDS)
+    wait_until(lambda: topic not in client.list_topics(timeout=PATIENCE_SECONDS).topics)
+    with pytest.raises(KafkaException, match="was not read up to offset 10: the topic was deleted"):
+        next(reading)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -170,3 +171,19 @@ def test_record_after_the_range_ends_it() -> None:
     consumer = Consumer([*records(P0, 0, 3), *records(P0, 6, 9)])
     assert read(consumer, ("t", 0, 0, 5)) == {P0: [0, 1, 2]}
     assert read(Consumer(records(P0, 6, 9)), ("t", 0, 3, 5)) == {}
+
+
+def test_topics_that_exist_are_asked_for_once_and_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(range_reader, "_ASK_SECONDS", 0.0)
+    asked: list[str] = []
+
+    class Existing(Consumer):
+        def list_topics(self, topic: str, _: float) -> SimpleNamespace:
+            asked.append(topic)
+            return SimpleNamespace(topics={topic: SimpleNamespace(error=None)})
+
+    with pytest.raises(KafkaException, match="was not read up to offset 10 in time"):
+        read(Existing(), ("t", 0, 0, 10), ("t", 1, 0, 10))
+    assert asked == ["t"]
