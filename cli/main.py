@@ -58,6 +58,23 @@ Bootstrap = Annotated[
     typer.Option(help="Addresses of the Kafka brokers; default: COINCIDE_BOOTSTRAP."),
 ]
 Url = Annotated[str | None, typer.Option(help="URL of the service; default: COINCIDE_URL.")]
+_Rebuild = Annotated[
+    bool,
+    typer.Option(
+        "--rebuild",
+        help="Replace the query of the checkpoint by one whose state is rebuilt from Kafka.",
+    ),
+]
+_FromNow = Annotated[
+    bool, typer.Option("--from-now", help="As --rebuild, but give up the buffered events.")
+]
+_FromBeginning = Annotated[
+    bool,
+    typer.Option(
+        "--from-beginning",
+        help="Replace the query by one that reads all topics and writes their alarms again.",
+    ),
+]
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -114,6 +131,17 @@ def _before_each(
         warning.print(printable(sentence), markup=False)
 
 
+def _start_options(*, rebuild: bool, now: bool, beginning: bool) -> tuple[str, ...]:
+    """Return the options with which a start of the job replaces the query of the checkpoint."""
+    given = {"--rebuild": rebuild, "--from-now": now, "--from-beginning": beginning}
+    found = tuple(option for option, is_given in given.items() if is_given)
+    if len(found) > 1:
+        raise UsageError(
+            "--rebuild, --from-now and --from-beginning cannot be combined; use one of them"
+        )
+    return found
+
+
 @app.command()
 def up(
     *,
@@ -137,13 +165,20 @@ def up(
     ephemeral: Annotated[
         bool, typer.Option("--ephemeral", help="Remove all data at the end.")
     ] = False,
+    rebuild: _Rebuild = False,
+    from_now: _FromNow = False,
+    from_beginning: _FromBeginning = False,
 ) -> None:
-    """Start the whole local stack: broker, service and job; Ctrl-C stops it."""
+    """Start the whole local stack: broker, service and job; Ctrl-C stops it.
+
+    --rebuild, --from-now and --from-beginning are those of `job`, for this start only.
+    """
     from cli.stack.options import StackOptions
     from cli.stack.up import run_up
 
     if fresh and ephemeral:
         raise UsageError("--fresh and --ephemeral cannot be combined; remove one of them")
+    start = _start_options(rebuild=rebuild, now=from_now, beginning=from_beginning)
     folder = None if ephemeral else (data or Settings().data)
     if port is None:
         from service.settings import Settings as ServiceSettings
@@ -152,7 +187,13 @@ def up(
     if bootstrap is not None:
         bootstrap = read_settings(bootstrap=bootstrap).bootstrap
     run_up(
-        StackOptions(data=folder, bootstrap=bootstrap, broker_port=broker_port, service_port=port),
+        StackOptions(
+            data=folder,
+            bootstrap=bootstrap,
+            broker_port=broker_port,
+            service_port=port,
+            job_options=start,
+        ),
         fresh=fresh,
         console=Console(stderr=True, highlight=False),
     )
@@ -170,24 +211,9 @@ def serve() -> None:
 @app.command()
 def job(
     *,
-    rebuild: Annotated[
-        bool,
-        typer.Option(
-            "--rebuild",
-            help="Replace the query of the checkpoint by one whose state is rebuilt from Kafka.",
-        ),
-    ] = False,
-    from_now: Annotated[
-        bool,
-        typer.Option("--from-now", help="As --rebuild, but give up the buffered events."),
-    ] = False,
-    from_beginning: Annotated[
-        bool,
-        typer.Option(
-            "--from-beginning",
-            help="Replace the query by one that reads all topics and writes their alarms again.",
-        ),
-    ] = False,
+    rebuild: _Rebuild = False,
+    from_now: _FromNow = False,
+    from_beginning: _FromBeginning = False,
 ) -> None:
     """Run the streaming job (Spark) in the foreground; SIGTERM stops it between two batches.
 
@@ -195,16 +221,12 @@ def job(
     """
     from cli.stack.java import find_java
 
-    if rebuild + from_now + from_beginning > 1:
-        raise UsageError(
-            "--rebuild, --from-now and --from-beginning cannot be combined; use one of them"
-        )
+    start = _start_options(rebuild=rebuild, now=from_now, beginning=from_beginning)
     from spark_jobs.main import main as run_job
+    from spark_jobs.main import read_start
 
     find_java()
-    if from_beginning:
-        raise typer.Exit(run_job("beginning"))
-    raise typer.Exit(run_job("rebuild" if rebuild else "now" if from_now else None))
+    raise typer.Exit(run_job(read_start(start)))
 
 
 @app.command()

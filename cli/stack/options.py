@@ -24,6 +24,8 @@ class StackOptions:
         Ports to listen on; 0: a free port.
     environment
         Environment variables of service and job in addition to those of this process.
+    job_options
+        Options of the command `job`.
     """
 
     data: Path | None
@@ -31,3 +33,4 @@ class StackOptions:
     broker_port: int = 9092
     service_port: int = 8080
     environment: Mapping[str, str] = field(default_factory=dict)
+    job_options: tuple[str, ...] = ()

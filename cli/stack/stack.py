@@ -122,7 +122,7 @@ class LocalStack:
         host, scheme = service.host, "http" if service.tls_certificate is None else "https"
         self.url = f"{scheme}://{_EVERY_INTERFACE.get(host, host)}:{self._service_port}"
         self._service = self._child("service", "serve")
-        self._job = self._child("job", "job")
+        self._job = self._child("job", "job", *options.job_options)
 
     @property
     def settings(self) -> Settings:
@@ -224,7 +224,7 @@ class LocalStack:
             job = client.find("/v1/job") or {}
         return job.get("state") == "running" and int(job.get("at") or 0) >= begun_us
 
-    def _child(self, name: str, command: str) -> ChildProcess:
+    def _child(self, name: str, *command: str) -> ChildProcess:
         """Return a child process that runs a command of ``coincide``."""
         environment = {
             "COINCIDE_BOOTSTRAP": self.bootstrap,
@@ -235,7 +235,7 @@ class LocalStack:
         }
         return ChildProcess(
             name,
-            [sys.executable, "-m", "cli.main", command],
+            [sys.executable, "-m", "cli.main", *command],
             log_path=self.data / "logs" / f"{name}.log",
             environment=environment,
         )

@@ -37,8 +37,9 @@ _RESOURCES = """\
 class _Up:
     """``coincide up`` as a child process."""
 
-    def __init__(self, data: Path) -> None:
-        command = [*COMMAND, "up", "--data", str(data), "--port", "0", "--broker-port", "0"]
+    def __init__(self, data: Path, *options: str) -> None:
+        ports = ("--port", "0", "--broker-port", "0")
+        command = [*COMMAND, "up", "--data", str(data), *ports, *options]
         variables = {**FEW_BATCHES, "COINCIDE_WRITE_TIMEOUT_SECONDS": str(SERVICE_SECONDS)}
         self.process = ChildProcess("up", command, data.parent / "up.log", variables)
         self.process.start()
@@ -118,6 +119,23 @@ def test_up_goes_on_where_it_was_stopped_and_ends_when_a_part_dies(data: Path) -
     assert "error: the service ended with exit code -9 (killed by a user, or by" in up.said()
     assert not any(Path(f"/proc/{pid}").exists() for pid in children)
     assert not answers(up.bootstrap)
+
+
+@pytest.mark.nightly
+def test_up_rebuilds_the_state_of_the_job_on_request(data: Path) -> None:
+    up = _Up(data)
+    up.run("apply", "-f", "-", given=_RESOURCES)
+    _produce(up, "acoustic", 1)
+    _produce(up, "seismic", 1)
+    assert _alarms(up, 1) == [("acoustic-1", "seismic-1")]
+    assert up.process.stop(END_SECONDS) == 0
+    up.process.log_path.unlink()
+    up = _Up(data, "--rebuild")
+    _produce(up, "seismic", 2)
+    assert _alarms(up, 2) == [("acoustic-1", "seismic-1"), ("acoustic-1", "seismic-2")]
+    assert up.process.stop(END_SECONDS) == 0
+    said = (data / "logs" / "job.log").read_text()
+    assert said.count("the state is rebuilt from Kafka") == 1
 
 
 def test_demo_gives_the_pairs_of_the_reference() -> None:

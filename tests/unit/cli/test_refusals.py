@@ -101,6 +101,15 @@ def test_names_near_an_unknown_one_are_suggested(
     assert capsys.readouterr().err.endswith(f": 404 there is none{hint}\n")
 
 
+@pytest.mark.parametrize("command", ["up", "job"])
+def test_starts_of_the_job_exclude_each_other(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run(command, "--rebuild", "--from-now") == 2
+    said = capsys.readouterr().err
+    assert "--rebuild, --from-now and --from-beginning cannot be combined; use one" in said
+
+
 def test_did_you_mean_names_what_is_near() -> None:
     assert did_you_mean("ab1", ["ab2", "ab3", "zz"]) == (
         "; did you mean ab3 or ab2 instead of ab1?"
