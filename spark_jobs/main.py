@@ -232,7 +232,6 @@ def _run_job(
         Claim(topics, settings.client, owner),
         marks,
         written,
-        wall_clock_us,
         stop,
     )
     Job(parts).run()

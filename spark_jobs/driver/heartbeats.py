@@ -1,6 +1,6 @@
 """Heartbeats of live streams, which advance the watermark of idle partitions.
 
-Once a partition has been read to its end as of wall time t, every future event has
+Once a partition has been read to its end as of time t, every future event has
 latest >= t - skew - D (spec: timing, section 7). The ticker therefore records the time and then the
 end offsets, and sends a heartbeat when the query has completed a batch that reaches them. A
 heartbeat carries the offset up to which the partition must have been read, so that a replay of the
@@ -68,7 +68,7 @@ class Ticker:
     offsets : Offsets
         Queries of Kafka.
     clock : callable
-        Wall time in µs since 1970.
+        Time in µs since 1970 (`HeartbeatClock`).
     """
 
     def __init__(

@@ -90,6 +90,8 @@ class Layout:
 def open_layout(checkpoint: Checkpoint, session: SparkSession, slots: int) -> Layout:
     """Read the layout of the checkpoint, or create it for a new checkpoint.
 
+    A query without a layout is removed: a job whose checkpoint was removed has written it.
+
     Parameters
     ----------
     checkpoint : Checkpoint
@@ -109,6 +111,7 @@ def open_layout(checkpoint: Checkpoint, session: SparkSession, slots: int) -> La
         layout = Layout.from_document(orjson.loads(stored))
         checkpoint.query = layout.query
         return layout
+    checkpoint.remove_query(checkpoint.query)
     layout = make_layout(session, slots, new_id(), 0)
     write_layout(checkpoint, layout)
     return layout

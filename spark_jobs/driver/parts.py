@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from pyspark.sql import SparkSession
 
@@ -33,8 +33,6 @@ class Parts:
         Batches that were written when the job started; see `spark_jobs.sink.marker.read_marks`.
     written : int
         Newest batch of the checkpoint that was written when the job started, or -1.
-    clock : callable
-        Wall time in µs since 1970.
     stop : threading.Event
         Set when the job must stop.
     """
@@ -50,7 +48,6 @@ class Parts:
     claim: Claim
     marks: Mapping[str, int]
     written: int
-    clock: Callable[[], int]
     stop: threading.Event
 
     @property

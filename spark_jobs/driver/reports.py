@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import orjson
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, KafkaException, Producer
 
 from correlation.config_records import list_unreadable
 from correlation.engine.heartbeats import heartbeat_to_record
@@ -16,6 +16,7 @@ from kafka_client.renewed import Renewed
 from kafka_client.rights import with_right
 from kafka_client.settings import user_of
 from spark_jobs.driver.checkpoint import parse_offsets
+from spark_jobs.driver.heartbeat_clock import HeartbeatClock
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -59,6 +60,7 @@ class Reporter:
         self._hide = hide
         self._topics = topics
         self._clock = clock
+        self.heartbeat_clock = HeartbeatClock(clock)
         self._user = user_of(properties)
         self._producer = Renewed(
             lambda loss: Producer(
@@ -66,7 +68,6 @@ class Reporter:
                     "linger.ms": 0,
                     **properties,
                     "enable.idempotence": True,
-                    "delivery.report.only.error": True,
                     "on_delivery": self._on_delivery,
                     **loss.properties(),
                 }
@@ -221,6 +222,10 @@ class Reporter:
         if error is not None:
             refused = with_right(error, "Write", message.topic(), self._user)
             _log.warning("a record of the job for %s was not written: %s", message.topic(), refused)
+            return
+        kind, timestamp_ms = message.timestamp()
+        if message.topic() == self._topics.heartbeats and kind == TIMESTAMP_LOG_APPEND_TIME:
+            self.heartbeat_clock.note_append(timestamp_ms * 1_000)
 
     def close(self) -> None:
         """Flush the producer."""

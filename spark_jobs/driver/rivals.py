@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 # A running job writes a record every second; job and slots write fewer records than this in it.
 _LATEST_RECORDS = 5_000
-_SILENT_US = 10_000_000
+_SILENT_SECONDS = 10.0
+_SILENT_US = int(_SILENT_SECONDS * 1_000_000)
 _TIMEOUT_SECONDS = 10.0
 _LOOK_AGAIN_SECONDS = 2.0
 _ENDED = frozenset({"stopped", "failed"})
@@ -35,6 +36,7 @@ def refuse_rivals(
     checkpoint_id: str,
     clock: Callable[[], int],
     stop: threading.Event,
+    elapsed: Callable[[], float] = time.monotonic,
 ) -> None:
     """Check that no job with another checkpoint runs in this installation.
 
@@ -53,6 +55,8 @@ def refuse_rivals(
         Wall time in µs since 1970.
     stop : threading.Event
         Ends the wait.
+    elapsed : callable
+        Time in seconds, from a clock that never jumps.
 
     Raises
     ------
@@ -61,28 +65,43 @@ def refuse_rivals(
     KafkaException
         When the broker does not answer.
     """
-    first: int | None = None
+    heard: dict[str, _Heard] = {}
     while not stop.is_set():
-        spoke_at = _rival_spoke_at(properties, topics.metrics, checkpoint_id)
-        if spoke_at is None or clock() - spoke_at >= _SILENT_US:
+        spoken = _spoken(properties, topics.metrics, checkpoint_id)
+        for checkpoint, at in spoken.items():
+            if heard.setdefault(checkpoint, _Heard(at, elapsed())).at != at:
+                raise RivalJobError(
+                    f"another job with another checkpoint writes to {topics.alarms}: every alarm "
+                    "would be written twice; stop that job, or use another COINCIDE_PREFIX"
+                )
+        if all(
+            # The clock of that job, or this one, may have been wrong.
+            clock() - at >= _SILENT_US or elapsed() - heard[checkpoint].since >= _SILENT_SECONDS
+            for checkpoint, at in spoken.items()
+        ):
             return
-        if first is not None and spoke_at > first:
-            raise RivalJobError(
-                f"another job with another checkpoint writes to {topics.alarms}: every alarm "
-                "would be written twice; stop that job, or use another COINCIDE_PREFIX"
-            )
-        first = spoke_at
         stop.wait(_LOOK_AGAIN_SECONDS)
 
 
-def _rival_spoke_at(properties: Properties, topic: str, checkpoint_id: str) -> int | None:
-    """Return the time of the last record of a running job with another checkpoint, or None."""
-    spoken: dict[str, int | None] = {}
+class _Heard(NamedTuple):
+    """Time in a job's last record, and when the record was first seen."""
+
+    at: int
+    since: float
+
+
+def _spoken(properties: Properties, topic: str, checkpoint_id: str) -> dict[str, int]:
+    """Return the time in the last record of each running job with another checkpoint."""
+    spoken: dict[str, int] = {}
     for record in _latest_job_records(properties, topic):
         found = record.get("checkpoint")
-        if found is not None and found != checkpoint_id:
-            spoken[found] = None if record["state"] in _ENDED else record["at"]
-    return max((at for at in spoken.values() if at is not None), default=None)
+        if found is None or found == checkpoint_id:
+            continue
+        if record["state"] in _ENDED:
+            spoken.pop(found, None)
+        else:
+            spoken[found] = record["at"]
+    return spoken
 
 
 def _latest_job_records(properties: Properties, topic: str) -> Iterator[dict[str, Any]]:

@@ -10,6 +10,7 @@ from confluent_kafka import KafkaException
 
 from spark_jobs.driver.checkpoint import parse_offsets
 from spark_jobs.driver.heartbeats import Ticker
+from spark_jobs.driver.layout import check_layout
 from spark_jobs.driver.stalls import Pace, StallWatch
 from spark_jobs.worker.positions import as_places
 
@@ -73,7 +74,9 @@ class Watched:
         self._missing = missing
         self._losses = losses
         self._is_truncated = False
-        self._ticker = Ticker(in_force.streams, in_force.partitions, parts.offsets, parts.clock)
+        self._ticker = Ticker(
+            in_force.streams, in_force.partitions, parts.offsets, parts.reporter.heartbeat_clock
+        )
         self._completed: dict[Place, int] = {}
         self._batch = -1
         # Number of records that the newest batch has read.
@@ -148,10 +151,17 @@ class Watched:
         return self._is_truncated
 
     def tick_when_due(self, query: StreamingQuery) -> None:
-        """When due, send heartbeats, report lost records, and measure the lag."""
+        """When due, send heartbeats, report lost records, and measure the lag.
+
+        Raises
+        ------
+        CheckpointStoreError
+            When the checkpoint was removed: Spark would go on and create a part of it again.
+        """
         if time.monotonic() < self._next_tick:
             return
         self._next_tick = time.monotonic() + self._parts.settings.heartbeat_seconds
+        check_layout(self._parts.checkpoint, self._parts.layout)
         try:
             found = self._ticker.tick(self._completed)
             self._ends = self._limited(self._parts.offsets.committed_ends(found.ends))

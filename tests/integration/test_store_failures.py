@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 import uuid
 from typing import TYPE_CHECKING
@@ -124,5 +125,41 @@ def test_job_whose_store_keeps_failing_ends_and_names_it(job: JobUnderTest, stor
         said = job.process.log_path.read_text(encoding="utf-8")
         assert f"the job ends: {record['exception']}" in said
         assert job.states()[-2:] == ["failing", "failed"]
+    finally:
+        job.process.stop(5)
+
+
+def test_job_whose_checkpoint_is_removed_ends_and_rebuilds_its_state(
+    job: JobUnderTest, tmp_path: Path
+) -> None:
+    now = time.time_ns() // 1_000
+    workload = Workload("ab", 2, begin_us=now - 1_000_000, max_uncertainty_us=MAX_UNCERTAINTY_US)
+    events: list[Occurrence] = []
+    changes = {"COINCIDE_MAX_FAILURES": "2", "COINCIDE_CHECKPOINT": str(tmp_path / "removed")}
+
+    def find_pairs() -> None:
+        more = workload.take(100)
+        job.send(more)
+        events.extend(more)
+        expected = sorted(NEAR.pairs(events))
+        assert job.alarms("near", awaited=expected) == expected
+
+    job.process = job.make_process("first", **changes)
+    try:
+        job.start()
+        find_pairs()
+        # At one stroke: the job writes to the folder.
+        (tmp_path / "removed").rename(tmp_path / "gone")
+        shutil.rmtree(tmp_path / "gone")
+        with pytest.raises(ProcessError):
+            job.process.wait_until(lambda: False, END_SECONDS)
+        assert job.process.exit_code == 1
+        assert "layout.json of this checkpoint is missing" in job.job_records()[-1]["exception"]
+        # Spark has created some files again.
+        job.process = job.make_process("second", **changes)
+        job.start()
+        find_pairs()
+        find_pairs()
+        assert job.stop() == 0
     finally:
         job.process.stop(5)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, cast
 
@@ -219,7 +218,6 @@ class World:
                     part,
                     {},
                     self.checkpoint.newest_batch() if self.is_written else -1,
-                    lambda: time.time_ns() // 1_000,
                     self.stop,
                 ),
             )

@@ -1,0 +1,58 @@
+"""The clock of the job's own heartbeats: the host's clock, but never ahead of Kafka's.
+
+The clock of a host may be wrong, or jump. A heartbeat that is ahead of the times of the events
+would make them late, and the slots refuse a heartbeat that is ahead of Kafka's clock: an idle
+stream would then stop. Kafka's clock is known from the job's own heartbeats. The broker stamps each
+of them when it is appended (`message.timestamp.type=LogAppendTime`), and its acknowledgement
+contains the timestamp. Until the next acknowledgement, the clock goes on with a clock that never
+jumps. It is behind Kafka's clock by the time that an acknowledgement takes.
+
+If the clock of the host is behind Kafka's clock, its own time counts: heartbeats then declare less
+than is known, which delays idle streams, but makes no event late. The same applies if the clock of
+a broker is ahead of the host.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class HeartbeatClock:
+    """The earlier of the host's time and Kafka's time.
+
+    Parameters
+    ----------
+    clock : callable
+        Wall time of the host in µs since 1970.
+    elapsed : callable
+        Time in ns, from a clock that never jumps.
+    """
+
+    def __init__(
+        self, clock: Callable[[], int], elapsed: Callable[[], int] = time.monotonic_ns
+    ) -> None:
+        self._clock = clock
+        self._elapsed = elapsed
+        # Kafka's time minus the elapsed time, in µs, or None.
+        self._ahead_us: int | None = None
+
+    def note_append(self, timestamp_us: int) -> None:
+        """Note when the broker has appended a record of which the acknowledgement arrives now.
+
+        Parameters
+        ----------
+        timestamp_us : int
+            Timestamp that the broker has given to the record, in µs since 1970.
+        """
+        self._ahead_us = timestamp_us - self._elapsed() // 1_000
+
+    def __call__(self) -> int:
+        """Return the time in µs since 1970."""
+        now_us = self._clock()
+        if self._ahead_us is None:
+            return now_us
+        return min(now_us, self._elapsed() // 1_000 + self._ahead_us)
