@@ -20,6 +20,7 @@ from pyspark.errors import PySparkException
 
 from correlation.engine.origin import Origin
 from spark_jobs.driver.event_topics import EventTopics
+from spark_jobs.driver.failed_batches import plan_again
 from spark_jobs.driver.heartbeats import WAKE_UP
 from spark_jobs.driver.layout import check_layout
 from spark_jobs.driver.losses import LossCounter
@@ -29,6 +30,7 @@ from spark_jobs.driver.replanning import Replanning
 from spark_jobs.driver.reports import describe
 from spark_jobs.driver.rescaling import Attempt, Rescaling
 from spark_jobs.driver.stalls import Pace
+from spark_jobs.driver.state_stores import StateStores
 from spark_jobs.driver.streams_in_force import StreamsInForce, streams_in_force
 from spark_jobs.driver.watched import Watched, watch_for_stalls
 from spark_jobs.driver.workers import kill_workers, replace_workers, stop_query
@@ -53,6 +55,8 @@ _BOUNDARY_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 30.0
 # Errors after which the query is started again, up to `max_failures` times.
 _PASSING = (PySparkException, KafkaException, CheckpointStoreError, HangingQueryError)
+# Of these, errors that the records of the batch may have caused.
+_OF_BATCH = (PySparkException, HangingQueryError)
 
 
 class Job:
@@ -90,6 +94,7 @@ class Job:
         self._replanning = Replanning(parts.checkpoint, parts.settings.max_events_per_batch)
         if not self._rebuilding.has_plan:
             self._replanning.discard_unwritten(parts.written)
+        self._stores = StateStores(parts.session)
 
     def run(self) -> None:
         """Run until stopped or, with `until_end`, until all records are read.
@@ -113,6 +118,13 @@ class Job:
                 if self._failures >= self._parts.settings.max_failures:
                     raise QueryFailedError(describe(error)) from error
                 stop.wait(min(2.0**self._failures, _LONGEST_PAUSE_SECONDS))
+                if isinstance(error, _OF_BATCH) and not stop.is_set():
+                    self._plan_again()
+
+    def _plan_again(self) -> None:
+        """Plan the batch of a query that has failed again, if possible now."""
+        if self._stores.are_closed and not self._rebuilding.has_plan:
+            plan_again(self._parts, self._rebuilding.layout, self._replanning)
 
     def _run_once(self) -> None:
         checkpoint = self._parts.checkpoint
@@ -371,6 +383,8 @@ class Job:
             return not parts.stop.is_set()
 
         stop_query(parts.session, query, parts.settings.max_batch_seconds, may_wait)
+        if not parts.stop.is_set():
+            self._stores.close()
         error = None if is_hanging else parts.checkpoint.query_error(query)
         if error is not None:
             raise error

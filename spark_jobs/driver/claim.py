@@ -57,6 +57,21 @@ class Claim:
             self._claims.renew(owner)
             self.owner = owner
 
+    def replace(self) -> Owner:
+        """Replace the claim by another of this job: workers that have the former write no more.
+
+        Raises
+        ------
+        ClaimLostError
+            When another job has claimed the installation.
+        ProducerFencedError, UnusableProducerError
+            When the claim cannot be written.
+        """
+        self.owner = self._claims.replace(self.owner)
+        self._renew_at = time.monotonic() + _RENEW_SECONDS
+        self._claims.fence_sink(self.owner)
+        return self.owner
+
     def look(self) -> None:
         """Check every few seconds that no other job has claimed the installation.
 

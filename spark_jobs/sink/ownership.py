@@ -7,7 +7,8 @@ step, because a transactional id has one producer. Then the job opens a producer
 transactional id that earlier owners may use, `PREFIX.sink.N` and `PREFIX.sink.merged`, which fences
 off their producers. The sink reads the claim each time after it has opened a producer, and writes
 only if the claim is that of its own job. Therefore no earlier job writes after `claim` has returned
-(P-OWNER in docs/proofs.md).
+(P-OWNER in docs/proofs.md). A job replaces its own claim in the same way before it plans a batch of
+a failed query again: the workers of that query then count as those of an earlier job.
 """
 
 from __future__ import annotations
@@ -177,9 +178,45 @@ class Claims:
             except ProducerFencedError:
                 if attempt == _ATTEMPTS - 1:
                     raise
+        self.fence_sink(owner)
+        return owner
+
+    def replace(self, own: Owner) -> Owner:
+        """Replace a claim by a new one of the same job, unless another job has claimed.
+
+        Workers that have the former claim write no more once their producers are fenced off
+        (`fence_sink`).
+
+        Raises
+        ------
+        ClaimLostError
+            When another job has claimed the installation.
+        ProducerFencedError, UnusableProducerError
+            When the claim cannot be written.
+        """
+        start = uuid.uuid4().hex
+
+        def next_claim(found: Owner | None) -> Owner:
+            self._checked(own, found)
+            return own._replace(number=own.number + 1, start=start)
+
+        return self._replace(next_claim)
+
+    def fence_sink(self, owner: Owner) -> None:
+        """Fence off the producers of the sink that were opened before.
+
+        Parameters
+        ----------
+        owner : Owner
+            The newest claim.
+
+        Raises
+        ------
+        ProducerFencedError, UnusableProducerError
+            When Kafka does not accept a transactional id.
+        """
         parts: list[int | str] = [*range(owner.partitions), MERGED]
         self.fence(sink_id(self._prefix, part) for part in parts)
-        return owner
 
     def fence(self, ids: Iterable[str]) -> None:
         """End the open transactions of all producers with these transactional ids.
