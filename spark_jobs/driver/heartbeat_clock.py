@@ -4,8 +4,9 @@ The clock of a host may be wrong, or jump. A heartbeat that is ahead of the time
 would make them late, and the slots refuse a heartbeat that is ahead of Kafka's clock: an idle
 stream would then stop. Kafka's clock is known from the job's own heartbeats. The broker stamps each
 of them when it is appended (`message.timestamp.type=LogAppendTime`), and its acknowledgement
-contains the timestamp. Until the next acknowledgement, the clock goes on with a clock that never
-jumps. It is behind Kafka's clock by the time that an acknowledgement takes.
+contains the timestamp. In between, the time goes on with a clock that never jumps. It is behind
+Kafka's clock by the time that an acknowledgement takes, at most until the driver asks for it: the
+fastest one of the last minute counts.
 
 If the clock of the host is behind Kafka's clock, its own time counts: heartbeats then declare less
 than is known, which delays idle streams, but makes no event late. The same applies if the clock of
@@ -19,6 +20,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+# Clocks of computers drift less than this in the time for which an acknowledgement counts.
+_KEPT_US = 60_000_000
+# An acknowledgement that seems to have taken longer proves that Kafka's clock was set back.
+_SLOWEST_US = 5_000_000
 
 
 class HeartbeatClock:
@@ -37,8 +44,9 @@ class HeartbeatClock:
     ) -> None:
         self._clock = clock
         self._elapsed = elapsed
-        # Kafka's time minus the elapsed time, in µs, or None.
+        # Kafka's time minus the elapsed time, in µs, or None; and the elapsed time when it was found.
         self._ahead_us: int | None = None
+        self._found_at_us = 0
 
     def note_append(self, timestamp_us: int) -> None:
         """Note when the broker has appended a record of which the acknowledgement arrives now.
@@ -48,7 +56,15 @@ class HeartbeatClock:
         timestamp_us : int
             Timestamp that the broker has given to the record, in µs since 1970.
         """
-        self._ahead_us = timestamp_us - self._elapsed() // 1_000
+        elapsed_us = self._elapsed() // 1_000
+        ahead_us = timestamp_us - elapsed_us
+        known_us = self._ahead_us
+        if (
+            known_us is None
+            or not 0 <= known_us - ahead_us <= _SLOWEST_US
+            or elapsed_us - self._found_at_us > _KEPT_US
+        ):
+            self._ahead_us, self._found_at_us = ahead_us, elapsed_us
 
     def __call__(self) -> int:
         """Return the time in µs since 1970."""

@@ -48,6 +48,19 @@ def test_clock_that_jumps_forward_is_bounded_by_kafkas() -> None:
     assert host.clock() == host.kafka_us - 300
 
 
+def test_fastest_acknowledgement_of_a_minute_counts() -> None:
+    host = Host()
+    host.append(travel_us=200)
+    host.append(travel_us=900_000)
+    assert host.clock() == host.kafka_us - 200
+    host.append(travel_us=100)
+    host.append(travel_us=400)
+    assert host.clock() == host.kafka_us - 100
+    host.pass_time(61_000_000)
+    host.append(travel_us=700)
+    assert host.clock() == host.kafka_us - 700
+
+
 def test_clock_that_jumps_back_declares_less() -> None:
     host = Host()
     host.append()
