@@ -19,7 +19,7 @@ THREE := $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder $(CRASHES)
 PICTURES := overview-desktop-light streams-desktop-light stream-desktop-light \
   conditions-desktop-light condition-desktop-light list-desktop-light alarms-desktop-light \
   alarm-desktop-light validate-desktop-light sign-in-desktop-light query-desktop-dark \
-  alarm-phone-dark
+  combination-desktop-light change-desktop-light alarm-phone-dark
 # A compiled kernel contains code of other files: after a change of any file all are compiled again.
 export NUMBA_CACHE_DIR := $(or $(shell $(PYTHON) -m cli.kernels 2>/dev/null),$(CURDIR)/.cache/numba/none)
 # Processes start faster with compiled modules, which images often disable.
