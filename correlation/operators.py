@@ -281,7 +281,7 @@ class Evaluation:
         Kafka's timestamp of the later record of each result that a record of the block completed,
         in µs. Results that the passing of time completed are left out.
     ready_counts, record_counts : int64[k] and int64[l], or None
-        Number of alarms, and of results, that each of these times stands for; None: one.
+        Number of alarms, and of results, with each of these times; None: one.
     gauges : mapping of str to number
         Present values of gauges that the kind declares, by name; a gauge that is missing has no
         value after this block.

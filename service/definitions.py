@@ -64,6 +64,7 @@ _GAUGES = {
     "chance_seconds": "Chance alarms per second at one event per second of a and b, and one key.",
     "batch_duration_seconds": "Duration of the newest batch, by phase.",
     "batch_events": "Records in the newest batch.",
+    "job_memory_bytes": "Memory of the job on the driver's machine: driver, java or workers.",
     "consumer_lag_records": "Records not yet read by the job.",
     "last_batch_timestamp_seconds": "Time of the last completed batch, since the job's start.",
     "missing_output_topics": "Output topics of conditions that do not exist.",

@@ -100,6 +100,8 @@ def _job_gauges(job: Mapping[str, Any]) -> Iterator[Sample]:
         yield _sample("batch_events", job["batch_events"])
     for phase, seconds in job["durations"].items():
         yield _sample("batch_duration_seconds", seconds, phase=phase)
+    for process, nbytes in job["memory"].items():
+        yield _sample("job_memory_bytes", nbytes, process=process)
     if job["last_batch_at"] is not None:
         yield _sample("last_batch_timestamp_seconds", job["last_batch_at"] / 1e6)
     lags = [count for partitions in job["lag"].values() for count in partitions.values()]

@@ -107,6 +107,7 @@ class _Job(_Part):
     unreadable_records_total: int | None = None
     recreated_topics: dict[str, _RecreatedTopic] = {}
     durations: dict[str, float] = {}
+    memory: dict[str, int] = {}
     exception: str | None = None
     slots: int | None = None
     wanted_slots: int | None = None

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaException
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -38,6 +38,7 @@ from spark_jobs.driver.config_topic import ConfigTopic
 from spark_jobs.driver.config_watch import ConfigWatch
 from spark_jobs.driver.event_topics import check_topics
 from spark_jobs.driver.layout import is_outdated, new_id, open_layout
+from spark_jobs.driver.memory import MemoryUse
 from spark_jobs.driver.parts import Parts
 from spark_jobs.driver.planning import prepare_layout, read_state, replace_query
 from spark_jobs.driver.rebuild import Plan, find_ranges
@@ -232,6 +233,7 @@ def _run_job(
         Claim(topics, settings.client, owner),
         marks,
         written,
+        MemoryUse(_java_process(session)),
         stop,
     )
     Job(parts).run()
@@ -262,6 +264,12 @@ def _fail(error: Exception, reporter: Reporter) -> int:
     if not isinstance(error, ClaimLostError | RivalJobError):
         reporter.state("failed", exception=describe(error))
     return 2 if is_setting else 1
+
+
+def _java_process(session: SparkSession) -> int:
+    """Return the id of the driver's Java process."""
+    jvm: Any = session._jvm  # noqa: SLF001 - Spark's Python API does not know it
+    return int(jvm.java.lang.ProcessHandle.current().pid())
 
 
 def _end_session(session: SparkSession) -> None:

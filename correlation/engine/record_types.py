@@ -174,6 +174,10 @@ _JOB: dict[str, Schema] = {
         nullable(TIME_US), "Time of the last completed batch, in µs; null: none yet."
     ),
     "durations": described(map_of(NUMBER), "Seconds of the newest batch, by phase."),
+    "memory": described(
+        map_of(COUNT, choice(("driver", "java", "workers"))),
+        "Bytes of the job's processes on the machine of its driver; empty: not known.",
+    ),
     "exception": described(nullable(STRING), "Last exception that stopped the query."),
     "slots": described(nullable(POSITIVE), "Number of slots; null: not known yet."),
     "wanted_slots": described(nullable(POSITIVE), "Number of slots that the job shall have."),

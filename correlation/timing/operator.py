@@ -71,7 +71,7 @@ class _Part(NamedTuple):
 
 
 class _Times(NamedTuple):
-    """Times of pairs, in µs, and how many pairs each stands for; None: one."""
+    """Times of pairs, in µs, and how many pairs have each; None: one."""
 
     us: Int64s
     counts: Int64s | None

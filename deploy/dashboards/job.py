@@ -16,7 +16,7 @@ def job() -> Board:
         (
             Row("State", _state()),
             Row("Batches", _batches()),
-            Row("Buffers", _buffers()),
+            Row("Memory", _memory()),
         ),
     )
 
@@ -78,13 +78,21 @@ def _batches() -> tuple[Panel, ...]:
     )
 
 
-def _buffers() -> tuple[Panel, ...]:
+def _memory() -> tuple[Panel, ...]:
     return (
         Panel(
             "Memory of the buffers",
             "Bytes of the buffers, by stream. They are kept in the state and in the memory of the "
             "workers.",
             (Query(gauge("state_bytes", "stream"), "{{stream}}"),),
+            "bytes",
+            "areas",
+        ),
+        Panel(
+            "Memory of the processes",
+            "Bytes of the job on the machine of its driver: the driver, Spark's Java process, and "
+            "the Python workers. Pages that processes share are divided among them.",
+            (Query(gauge("job_memory_bytes", "process"), "{{process}}"),),
             "bytes",
             "areas",
         ),

@@ -44,7 +44,7 @@ class HeartbeatClock:
     ) -> None:
         self._clock = clock
         self._elapsed = elapsed
-        # Kafka's time minus the elapsed time, in µs, or None; and the elapsed time when it was found.
+        # Kafka's time minus the elapsed time, in µs, or None; and when it was found.
         self._ahead_us: int | None = None
         self._found_at_us = 0
 

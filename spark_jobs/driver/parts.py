@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from spark_jobs.driver.config_topic import ConfigTopic
     from spark_jobs.driver.config_watch import ConfigWatch
     from spark_jobs.driver.layout import Layout
+    from spark_jobs.driver.memory import MemoryUse
     from spark_jobs.driver.reports import Reporter
     from spark_jobs.settings import Settings
 
@@ -33,6 +34,8 @@ class Parts:
         Batches that were written when the job started; see `spark_jobs.sink.marker.read_marks`.
     written : int
         Newest batch of the checkpoint that was written when the job started, or -1.
+    memory : MemoryUse
+        Memory of the job's processes.
     stop : threading.Event
         Set when the job must stop.
     """
@@ -48,6 +51,7 @@ class Parts:
     claim: Claim
     marks: Mapping[str, int]
     written: int
+    memory: MemoryUse
     stop: threading.Event
 
     @property

@@ -84,6 +84,7 @@ class Reporter:
             "lag": {},
             "last_batch_at": None,
             "durations": {},
+            "memory": {},
             "exception": None,
             "slots": None,
             "wanted_slots": None,
@@ -132,6 +133,10 @@ class Reporter:
     def lag(self, unread: Mapping[Place, int]) -> None:
         """Set the number of records not yet read, by (topic, partition)."""
         self._facts["lag"] = _by_topic(unread)
+
+    def memory(self, nbytes: Mapping[str, int]) -> None:
+        """Set the memory of the job's processes, in bytes; see `spark_jobs.driver.memory`."""
+        self._facts["memory"] = dict(nbytes)
 
     def completed(self) -> None:
         """Set the time of the last completed batch to the present time."""

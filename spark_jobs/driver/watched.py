@@ -170,6 +170,7 @@ class Watched:
             return
         self._is_truncated = self._is_truncated or self._losses.is_truncated(found.ends)
         self._parts.reporter.heartbeats(found.heartbeats)
+        self._parts.reporter.memory(self._parts.memory.look())
         self._losses.look(found.begins, found.ends)
         # A partition is read from its oldest record on.
         for place, begin in found.begins.items():

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from correlation.operators import Evaluation, View
-from correlation.warming import WarmUp
+from correlation.warming import Algorithms, WarmUp
 from tests.toy.toy_kind import KINDS as TOY_KINDS
 from tests.toy.toy_kind import LongEvents, LongEventsOperator
 
@@ -36,9 +36,9 @@ def _build(name: str, version: int, values: Mapping[str, Any]) -> LongEvents:
     return replace(found, kind=NAME)
 
 
-def _warm_up(algorithm: str | None, shapes: str) -> WarmUp:
+def _warm_up(algorithms: Algorithms, shapes: str) -> WarmUp:
     (toy,) = TOY_KINDS
-    found: WarmUp = toy.warm_up(algorithm, shapes)
+    found: WarmUp = toy.warm_up(algorithms, shapes)
     return found._replace(documents=[{**it, "kind": NAME} for it in found.documents])
 
 

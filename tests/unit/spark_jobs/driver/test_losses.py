@@ -16,6 +16,7 @@ from spark_jobs.driver import event_topics
 from spark_jobs.driver.checkpoint import Checkpoint
 from spark_jobs.driver.layout import Layout
 from spark_jobs.driver.losses import LossCounter
+from spark_jobs.driver.memory import MemoryUse
 from spark_jobs.driver.parts import Parts
 from spark_jobs.errors import CheckpointStoreError, QueryFailedError
 from spark_jobs.job import Job
@@ -218,6 +219,8 @@ class World:
                     part,
                     {},
                     self.checkpoint.newest_batch() if self.is_written else -1,
+                    # No process has this id.
+                    MemoryUse(0),
                     self.stop,
                 ),
             )
