@@ -94,7 +94,7 @@ class Bench:
         return [None if value is None else orjson.loads(value) for value in values]
 
     def slot_records(self) -> dict[bytes, dict[str, Any]]:
-        """Read the latest record of each slot, and of the job, from the metrics topic."""
+        """Read the latest records of slots, merged results and the job from the metrics topic."""
         found = self._read(self.topics.metrics)
         return {message.key(): orjson.loads(message.value()) for message in found}
 

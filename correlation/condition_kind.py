@@ -16,7 +16,7 @@ from correlation.drawing import Line
 from correlation.explaining import GivenRecord, SearchEffect, Step
 from correlation.kind_fields import Field, FieldType, NamedStream, Values
 from correlation.lists import Lists
-from correlation.operators import Condition, Operator, Result, Share
+from correlation.operators import Condition, Evaluation, Operator
 from correlation.reporting import (
     CounterOf,
     Gauge,
@@ -201,15 +201,17 @@ class ConditionKind:
     lists : Lists or None
         The lists that its conditions maintain; their channel is one of `channels`.
     withdraw : callable or None
-        `(condition, buffers, state) -> results` that withdraw what the condition has published,
-        such as its lists. It is called when the condition is removed, paused, replaced, or cannot
-        be evaluated any more, in the transaction of the batch in which that happens. `buffers` are
-        the buffers of the condition's streams after its last block, and `state`, which is not
-        empty, is the state that its operator dumped then. Nothing else is known: a restart may
-        have happened in between. The next operator of the condition begins without state.
+        `(condition, buffers, state) -> Evaluation` whose results or shares withdraw what the
+        condition has published, such as its lists. It is called when the condition is removed,
+        paused, replaced, or cannot be evaluated any more, in the transaction of the batch in which
+        that happens. `buffers` are the buffers of the condition's streams after its last block, and
+        `state`, which is not empty, is the state that its operator dumped then. Nothing else is
+        known: a restart may have happened in between. The next operator of the condition begins
+        without state.
     merge_shares : callable or None
-        `(blobs) -> results` of the shares of one version of a condition in a block, one from each
-        slot (`correlation.operators.Share`). None: its operators return no shares.
+        `(blobs) -> Evaluation` of the shares of one version of a condition in a block, one from
+        each slot (`correlation.operators.Share`). Its alarms and counts are added to the totals,
+        and its gauges replace those of the merge before. None: its operators return no shares.
     named_streams : callable or None
         `(values) -> NamedStream of each stream` that a document names, in which fields may be
         missing or not valid. None: the fields of type stream.
@@ -296,10 +298,8 @@ class ConditionKind:
     ratios: Mapping[str, Ratio] = field(default_factory=lambda: _NO_RATIOS)
     channels: tuple[Channel, ...] = ()
     lists: Lists | None = None
-    withdraw: (
-        Callable[[Any, Mapping[str, StreamBuffer], bytes], Sequence[Result | Share]] | None
-    ) = None
-    merge_shares: Callable[[Sequence[bytes]], Sequence[Result]] | None = None
+    withdraw: Callable[[Any, Mapping[str, StreamBuffer], bytes], Evaluation] | None = None
+    merge_shares: Callable[[Sequence[bytes]], Evaluation] | None = None
     measure: Callable[
         [Any, Mapping[str, Stream], Mapping[str, StreamSample], Load], dict[str, Any]
     ] = _no_measures

@@ -191,9 +191,12 @@ class Share(NamedTuple):
     version : int
         Version of its document.
     blob : bytes
-        The share, as the kind writes it (`ConditionKind.merge_shares`).
+        The share, as the kind writes it (`ConditionKind.merge_shares`). Empty: the condition was
+        removed, and the totals of its merged results end.
     has_changes : bool
         Whether the share may lead to results. Shares of a block are merged if one of them does.
+    is_live : bool
+        Whether all streams of the condition follow the wall clock; `Program` sets it.
     """
 
     kind: str
@@ -201,6 +204,7 @@ class Share(NamedTuple):
     version: int
     blob: bytes
     has_changes: bool = True
+    is_live: bool = False
 
 
 class Cache(Protocol):
@@ -264,14 +268,14 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Results of a condition in a block.
+    """Results of a condition in a block: of a slot, or merged from the shares of all slots.
 
     Parameters
     ----------
     results : sequence of Result
         Results to publish.
     alarms : int
-        Number of alarms in `results`; of shares, the number that the slot alone would publish.
+        Number of alarms in `results`. Those of shares are counted when the shares are merged.
     counts : sequence of (metric, labels, increase)
         Metrics in addition to those that Program counts for every condition.
     ready_us : int64[k]

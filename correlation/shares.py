@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from correlation.errors import CorrelationError
 from correlation.kinds import KINDS
-from correlation.operators import Result, Share
+from correlation.operators import Evaluation, Share
 
 
 class MissingShareError(CorrelationError):
@@ -16,10 +16,21 @@ class MissingShareError(CorrelationError):
 
 
 class Merged(NamedTuple):
-    """Results of the merged shares of a condition."""
+    """Merged shares of a condition.
+
+    Parameters
+    ----------
+    condition : str
+        Name of the condition.
+    evaluation : Evaluation or None
+        Results of all slots; None: the condition was removed, and its totals end.
+    is_live : bool
+        Whether all streams of the condition follow the wall clock.
+    """
 
     condition: str
-    results: Sequence[Result]
+    evaluation: Evaluation | None
+    is_live: bool = False
 
 
 def merge_shares(slots: Sequence[Sequence[Share]]) -> list[Merged]:
@@ -44,12 +55,16 @@ def merge_shares(slots: Sequence[Sequence[Share]]) -> list[Merged]:
     for shares in slots:
         seen: Counter[tuple[str, str, int]] = Counter()
         for share in shares:
-            # A condition has two shares in a block that withdraws its list and begins another.
-            key = (share.kind, share.condition, share.version)
+            # A condition has two shares in a block that withdraws its list and begins another; if
+            # it was removed in between, the end of its totals is a third.
+            key = (share.kind if share.blob else "", share.condition, share.version)
             found.setdefault((*key, seen[key]), []).append(share)
             seen[key] += 1
     merged = []
     for (kind, condition, version, _), shares in found.items():
+        if not shares[0].blob:
+            merged.append(Merged(condition, None))
+            continue
         merge = KINDS[kind].merge_shares
         if merge is None or len(shares) != len(slots):
             raise MissingShareError(
@@ -57,5 +72,6 @@ def merge_shares(slots: Sequence[Sequence[Share]]) -> list[Merged]:
                 "returned a share"
             )
         if any(it.has_changes for it in shares):
-            merged.append(Merged(condition, merge([it.blob for it in shares])))
+            evaluation = merge([it.blob for it in shares])
+            merged.append(Merged(condition, evaluation, shares[0].is_live))
     return merged

@@ -1,7 +1,8 @@
-"""Metrics of the job: the newest record of each slot and of the job in the metrics topic.
+"""Metrics of the job: the newest records of each slot, of merged results and of the job.
 
-A slot's record holds totals since the slot began. The newest record is therefore sufficient, and a
-restart of the job or the service loses no counts. Totals and buckets are summed over the slots.
+A slot's record holds totals since the slot began, and that of merged results those of conditions
+whose slots share their results. The newest record is therefore sufficient, and a restart of the job
+or the service loses no counts. Totals and buckets are summed over these records.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _LOGGER = logging.getLogger(__name__)
 _JOB = b"job"
 _SLOT = b"slot/"
+_MERGED = b"merged"
 # A slot whose record is this much older than the newest belongs to an earlier checkpoint: its
 # totals are summed, its gauges, watermarks and condition states are ignored.
 _FORGOTTEN_US = 600_000_000
@@ -76,6 +78,14 @@ class _Slot(_Part):
     number: int = 0
 
 
+class _Merged(_Part):
+    v: Literal[1]
+    counters: list[_Number] = []
+    gauges: list[_Number] = []
+    histograms: list[tuple[str, dict[str, str], _Buckets]] = []
+    last_alarm_at: dict[str, int] = {}
+
+
 class _RecreatedTopic(_Part):
     former_id: str
     id: str
@@ -86,6 +96,9 @@ class _UnreadableRecord(_Part):
     key: str
     offset: int
     problem: str
+
+
+_NOTHING_MERGED = _Merged(v=1)
 
 
 class _Job(_Part):
@@ -156,6 +169,7 @@ class MetricsView:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._slots: dict[bytes, _Slot] = {}
+        self._merged = _NOTHING_MERGED
         self._job: Mapping[str, Any] | None = None
         # Newest claim of the installation: an earlier job may still write records.
         self._claim = 0
@@ -175,8 +189,10 @@ class MetricsView:
         with self._lock:
             if isinstance(value, _Slot):
                 self._slots[key] = value
+            elif key == _MERGED:
+                self._merged = value if isinstance(value, _Merged) else _NOTHING_MERGED
             elif key == _JOB:
-                self._apply_job(value)
+                self._apply_job(None if isinstance(value, _Merged) else value)
             else:
                 self._slots.pop(key, None)
 
@@ -204,23 +220,24 @@ class MetricsView:
             return self._job
 
     def counters(self) -> list[Sample]:
-        """Return the totals, summed over the slots."""
-        return _summed(entry for slot in self._all() for entry in slot.counters)
+        """Return the totals, summed over the slots and merged results."""
+        return _summed(entry for part in self._counted() for entry in part.counters)
 
     def gauges(self) -> list[Sample]:
         """Return the gauges of the newest batch: as their kind declares, or sums over the slots.
 
         Of times, the minimum is returned.
         """
-        entries = (entry for slot in self._living() for entry in slot.gauges)
+        parts: list[_Slot | _Merged] = [*self._living(), self._merged]
+        entries = (entry for part in parts for entry in part.gauges)
         return _summed(entries, _over_slots)
 
     def histograms(self) -> list[Histogram]:
-        """Return the histograms, summed over the slots bucket by bucket."""
+        """Return the histograms, summed over the slots and merged results bucket by bucket."""
         buckets: dict[tuple[str, Labels], dict[str, int]] = defaultdict(lambda: defaultdict(int))
         totals: dict[tuple[str, Labels], float] = defaultdict(float)
-        for slot in self._all():
-            for name, labels, found in slot.histograms:
+        for part in self._counted():
+            for name, labels, found in part.histograms:
                 key = (name, _labels(labels))
                 totals[key] += found.sum
                 for bound, count in found.buckets:
@@ -282,7 +299,8 @@ class MetricsView:
         if not found or len(found) < len(slots):
             return ConditionFacts("pending", None, None, None, None)
         behind = min(found, key=lambda facts: (facts.config_offset, facts.version))
-        alarms = [facts.last_alarm_at for facts in found if facts.last_alarm_at is not None]
+        times = [self._merged.last_alarm_at.get(name), *(it.last_alarm_at for it in found)]
+        alarms = [it for it in times if it is not None]
         return ConditionFacts(
             behind.state,
             behind.version,
@@ -323,14 +341,19 @@ class MetricsView:
         slots = max(found, key=lambda slot: slot.at).slots if found else 0
         return [slot for slot in found if slot.number < slots]
 
+    def _counted(self) -> list[_Slot | _Merged]:
+        return [*self._all(), self._merged]
+
     def _living(self) -> list[_Slot]:
         slots = self._all()
         newest = max((slot.at for slot in slots), default=0)
         return [slot for slot in slots if slot.at >= newest - _FORGOTTEN_US]
 
 
-def _read(key: bytes, value: bytes) -> _Slot | dict[str, Any]:
+def _read(key: bytes, value: bytes) -> _Slot | _Merged | dict[str, Any]:
     """Parse a record; raise ValueError, TypeError or LookupError if it is not valid."""
+    if key == _MERGED:
+        return _Merged.model_validate_json(value)
     if key != _JOB:
         number = int(key.removeprefix(_SLOT))
         return _Slot.model_validate_json(value).model_copy(update={"number": number})

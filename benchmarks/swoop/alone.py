@@ -170,7 +170,8 @@ class Alone:
         self.outcomes = [self._advance(slot, packed) for slot in range(SLOTS)]
         marks.append(time.process_time())
         for merged in merge_shares([it.shares for it in self.outcomes]):
-            list(pack_results(merged.results, 0, self._topics))
+            if merged.evaluation is not None:
+                list(pack_results(merged.evaluation.results, 0, self._topics))
         marks.append(time.process_time())
         self._seconds += np.diff(marks)
         self._controls = []

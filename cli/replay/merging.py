@@ -197,9 +197,12 @@ def merge(
         found = list(crew.advance(step))
         pairs = sum(part.pairs for part in found)
         alarms = [alarm for part in found for alarm in part.alarms]
-        for condition, results in merge_shares([it for part in found for it in part.shares]):
-            count, others = merged.take(results)
-            merged.count_alarms(condition, count)
+        for it in merge_shares([it for part in found for it in part.shares]):
+            # The conditions of a replay are not removed.
+            if it.evaluation is None:
+                continue
+            count, others = merged.take(it.evaluation.results)
+            merged.count(it.condition, it.evaluation)
             pairs += count
             alarms += others
         # Only the number of pairs decides, not timing, so the blocks are the same in every run.

@@ -13,7 +13,7 @@ from correlation.resources.topics import ALARMS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from correlation.operators import Result
+    from correlation.operators import Evaluation, Result
 
 Labels = tuple[tuple[str, str], ...]
 Totals = Counter[tuple[str, Labels]]
@@ -54,12 +54,14 @@ class Output:
     ----------
     lists : dict
         Newest record of each list, by Kafka key.
+    totals : Counter
+        Counters of the merged results.
     """
 
     def __init__(self, *, alarms: bool) -> None:
         self._alarms = alarms
         self.lists: dict[bytes, bytes] = {}
-        self._totals: Totals = Counter()
+        self.totals: Totals = Counter()
 
     def take(self, results: Iterable[Result]) -> tuple[int, list[Alarm]]:
         """Return the number of pairs of the results, and the alarms if requested."""
@@ -74,13 +76,11 @@ class Output:
                 alarms += _read_alarms(result)
         return pairs, alarms
 
-    def count_alarms(self, condition: str, count: int) -> None:
-        """Count the merged alarms of a condition."""
-        self._totals["alarms_total", (("condition", condition),)] += count
-
-    def correct(self, totals: Totals) -> Totals:
-        """Return totals in which merged alarms replace those of the slots alone."""
-        return Counter({**totals, **self._totals})
+    def count(self, condition: str, evaluation: Evaluation) -> None:
+        """Count the merged results of a condition."""
+        self.totals["alarms_total", (("condition", condition),)] += evaluation.alarms
+        for name, labels, increase in evaluation.counts:
+            self.totals[name, tuple(sorted(labels.items()))] += increase
 
     def _note_lists(self, result: Result) -> None:
         for record in result.records(result.ready_us(), orjson.dumps):

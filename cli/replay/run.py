@@ -126,7 +126,8 @@ def run_inputs(
             write_alarms = opened.enter_context(lines_to(options.alarms))
             for alarms in merge(sources, crew, _MAX_ALARMS, merged):
                 write_alarms(alarms)
-        totals = merged.correct(crew.totals())
+        totals = crew.totals()
+        totals.update(merged.totals)
         lists = crew.lists() | merged.lists
     report = summarise(setup, sources, totals, options.thresholds, time.monotonic() - begin)
     if not options.thresholds:

@@ -139,6 +139,8 @@ class Conditions:
             self._end(entry)
         if entry is not None or unreadable is not None:
             self._totals.forget("condition", name)
+            # Also an earlier version, of another kind, may have had merged results.
+            self._withdrawn.append(Share("", name, 0, b""))
 
     def _end(self, entry: Registered) -> bytes:
         """Withdraw the lists of a condition; return the state for its next operator."""
@@ -158,9 +160,9 @@ class Conditions:
         withdraw = None if condition is None else KINDS[condition.kind].withdraw
         if condition is None or withdraw is None or not state:
             return state
-        self._withdrawn += withdraw(
-            condition, {name: buffers[name] for name in condition.streams}, state
-        )
+        found = withdraw(condition, {name: buffers[name] for name in condition.streams}, state)
+        self._totals.count_evaluation(condition.name, found, 0, is_live=False)
+        self._withdrawn += [*found.results, *found.shares]
         return b""
 
     def _build(self, entry: Registered) -> None:

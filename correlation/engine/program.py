@@ -121,29 +121,22 @@ class Program:
         self._totals.count_records(self._streams, block.rejected, block.filtered)
         gauges: list[list[object]] = []
         for entry, evaluation in evaluations:
-            labels = {"condition": entry.resource.name}
-            self._totals.count("alarms_total", labels, evaluation.alarms)
-            for name, count_labels, increase in evaluation.counts:
-                self._totals.count(name, count_labels, increase)
-            gauges += [[name, labels, value] for name, value in evaluation.gauges.items()]
+            name, is_live = entry.resource.name, entry.is_live(self._streams)
+            self._totals.count_evaluation(name, evaluation, detected_at_us, is_live=is_live)
+            labels = {"condition": name}
+            gauges += [[gauge, labels, value] for gauge, value in evaluation.gauges.items()]
             if evaluation.alarms:
                 entry.last_alarm_at_us = detected_at_us
-                if entry.is_live(self._streams):
-                    waited = detected_at_us - evaluation.ready_us
-                    counts = evaluation.ready_counts
-                    self._totals.observe("response_time_seconds", labels, waited, counts)
-                waited = detected_at_us - evaluation.record_timestamp_us
-                counts = evaluation.record_counts
-                self._totals.observe("pipeline_latency_seconds", labels, waited, counts)
         # First: a new version of a condition may write the lists that the previous one withdraws.
         withdrawn = self._conditions.take_withdrawn()
         shares = [it for it in withdrawn if isinstance(it, Share)]
-        merged = {it.condition for it in shares}
+        merged = {it.condition for it in shares if it.blob}
         results: list[Result] = [it for it in withdrawn if not isinstance(it, Share)]
         later: list[Result] = []
         for entry, evaluation in evaluations:
             (later if entry.resource.name in merged else results).extend(evaluation.results)
-            shares += evaluation.shares
+            is_live = entry.is_live(self._streams)
+            shares += [it._replace(is_live=is_live) for it in evaluation.shares]
         return Outcome(
             tuple(results),
             late,

@@ -159,6 +159,29 @@ SLOT = RecordType(
     "slot/NUMBER",
     topic=METRICS,
 )
+_MERGED: dict[str, Schema] = {
+    "v": constant(VERSION),
+    "at": described(TIME_US, "Time of the batch, in µs."),
+    **{name: _SLOT[name] for name in ("counters", "histograms", "gauges")},
+    "last_alarm_at": described(
+        map_of(TIME_US), "Time of the last merged result of each condition, in µs."
+    ),
+}
+MERGED = RecordType(
+    "merged_metrics",
+    "Totals and gauges of conditions whose results are merged from all slots, such as top-k lists "
+    "of a grid with several groups.",
+    object_of(_MERGED),
+    "merged",
+    topic=METRICS,
+)
+REMOVED_MERGED = RecordType(
+    "removed_merged_metrics",
+    "All topics are read from their beginning.",
+    NULL,
+    "merged",
+    topic=METRICS,
+)
 _JOB: dict[str, Schema] = {
     "v": constant(VERSION),
     "at": described(TIME_US, "Time of the record, in µs."),
@@ -248,19 +271,35 @@ MARK = RecordType(
     "PREFIX.sink.PARTITION or PREFIX.sink.merged",
     topic=STATE,
 )
+_MERGED_TOTALS: dict[str, Schema] = {
+    **_MARK,
+    "merged": described(
+        ANY_OBJECT,
+        "Totals of merged results, in which the batches before `next_batch` are counted; the "
+        "fields may change.",
+    ),
+}
+MERGED_TOTALS = RecordType(
+    "merged_totals",
+    "Totals of merged results, in the transaction of the batch that they contain.",
+    object_of(_MERGED_TOTALS),
+    "PREFIX.sink.merged.totals",
+    topic=STATE,
+)
 _TOO_LARGE: dict[str, Schema] = {
     "v": constant(VERSION),
     "checkpoint": STRING,
     "slots": POSITIVE,
+    **{name: _MARK[name] for name in ("group", "next_batch")},
     "error": constant(Reason.TOO_LARGE.value),
     "omitted_bytes": COUNT,
 }
 OMITTED_STATE = RecordType(
     "omitted_slot_state",
-    "Position or totals of a slot that exceed the size limit of the topic: the job cannot be "
-    "rebuilt.",
-    object_of(_TOO_LARGE, ["checkpoint", "slots"]),
-    "GENERATION/SLOT or GENERATION/SLOT/totals",
+    "Position or totals that exceed the size limit of the topic: without those of a slot, the job "
+    "cannot be rebuilt; those of merged results begin again.",
+    object_of(_TOO_LARGE, ["checkpoint", "slots", "group", "next_batch"]),
+    "GENERATION/SLOT, GENERATION/SLOT/totals or PREFIX.sink.merged.totals",
     headers_of({OMITTED_HEADER: OMITTED_BYTES}),
     topic=STATE,
 )

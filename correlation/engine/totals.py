@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from correlation.buffers.columns import Int64s
 from correlation.buffers.events import Events
 from correlation.engine.contract import BUCKETS_SECONDS, ContractFacts, count_buckets, declaration
+from correlation.operators import Evaluation
 from correlation.resources.streams import Stream
 
 _Labels = tuple[tuple[str, str], ...]
@@ -53,6 +54,34 @@ class Totals:
         totals = self._histograms.setdefault(key, [0] * (len(buckets) + 1))
         for i, increase in enumerate([*buckets, total_us]):
             totals[i] += increase
+
+    def count_evaluation(
+        self, condition: str, evaluation: Evaluation, now_us: int, *, is_live: bool
+    ) -> None:
+        """Count the results of a condition.
+
+        Parameters
+        ----------
+        condition : str
+            Name of the condition.
+        evaluation : Evaluation
+            Its results.
+        now_us : int
+            Time at which the correlation completed, in µs since 1970.
+        is_live : bool
+            Whether all streams of the condition follow the wall clock.
+        """
+        labels = {"condition": condition}
+        self.count("alarms_total", labels, evaluation.alarms)
+        for name, count_labels, increase in evaluation.counts:
+            self.count(name, count_labels, increase)
+        if not evaluation.alarms:
+            return
+        if is_live:
+            waited = now_us - evaluation.ready_us
+            self.observe("response_time_seconds", labels, waited, evaluation.ready_counts)
+        waited = now_us - evaluation.record_timestamp_us
+        self.observe("pipeline_latency_seconds", labels, waited, evaluation.record_counts)
 
     def count_events(
         self, stream: Stream, events: Events, home: NDArray[np.bool_], late: NDArray[np.bool_]

@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from correlation.buffers.columns import Int64s
 from correlation.limits import UNKNOWN_WATERMARK
-from correlation.operators import Result, Share
+from correlation.operators import Evaluation, Result, Share
 from correlation.topk.cells import Key
 from correlation.topk.condition import TopKCondition
-from correlation.topk.listed import ListedPair, ListEvent, list_moves
+from correlation.topk.listed import ListedPair, ListEvent, SetRef, list_moves
 from correlation.topk.local import LocalList, Moment, SlotShare, make_share, steps_of
 from correlation.topk.merging import merge_lists
 from correlation.topk.results import KeyedMoves, TopKChanges, present_lists
@@ -36,8 +35,8 @@ class Found:
     ----------
     events : dict of key to list of ListEvent
         Events of each list, in order.
-    arrivals : list of int
-        Kafka's timestamps of the records that completed pairs, in µs.
+    arrivals : list of (SetRef, int)
+        Sets that completed pairs, and Kafka's timestamps of their records, in µs.
     sets, rebuilds : int
         Numbers of sets that took effect, and of lists that were built in bulk.
     work : int64[3]
@@ -49,7 +48,7 @@ class Found:
         self.before = before
         self.is_read = is_read
         self.events: dict[Key, list[ListEvent]] = defaultdict(list)
-        self.arrivals: list[int] = []
+        self.arrivals: list[tuple[SetRef, int]] = []
         self.sets = self.rebuilds = 0
         self.work = np.zeros(3, np.int64)
 
@@ -85,10 +84,8 @@ def _order(key: Key) -> bytes:
     return key or b""
 
 
-def publish_lists(
-    condition: TopKCondition, found: Found, present: Pairs
-) -> tuple[Sequence[Result], Int64s]:
-    """Return the changes and the lists after a block.
+def publish_lists(condition: TopKCondition, found: Found, present: Pairs) -> Evaluation:
+    """Return the changes and the lists after a block, with their number and times.
 
     Parameters
     ----------
@@ -98,31 +95,24 @@ def publish_lists(
         What the block found.
     present : mapping of key to pairs
         The lists to write: those that changed, and those that are not known.
-
-    Returns
-    -------
-    sequence of Result, int64[n]
-        Results, and the times of the n changes, in µs.
     """
     changes = TopKChanges(condition, [*found.changed().values()])
     results: list[Result] = [changes] if len(changes) else []
     if present:
         shown = [(key, present[key]) for key in sorted(present, key=_order)]
         results.append(present_lists(condition, found.moment.as_of_us, shown))
-    return results, changes.ready_us()
+    arrived_us = np.array([it for _, it in found.arrivals], np.int64)
+    return Evaluation(results, len(changes), (), changes.ready_us(), arrived_us)
 
 
-def share_lists(condition: TopKCondition, found: Found) -> tuple[Sequence[Share], Int64s]:
+def share_lists(condition: TopKCondition, found: Found) -> Sequence[Share]:
     """Return the share of a slot whose lists are those of cells.
 
-    Returns
-    -------
-    sequence of Share, int64[n]
-        The share; none while the progress is not known, and if the block cannot change the list of
-        any slot. Times of the n changes of the slot's list, in µs.
+    It is missing while the progress is not known, and if the block cannot change the list of any
+    slot.
     """
     if not found.may_change_lists:
-        return (), np.zeros(0, np.int64)
+        return ()
     lists = [
         LocalList(
             found.before.get(key, ()),
@@ -131,5 +121,6 @@ def share_lists(condition: TopKCondition, found: Found) -> tuple[Sequence[Share]
         for key in {*found.before, *found.events}
     ]
     local = merge_lists(lists, condition.k)
-    ready_us = [it.time_us for it in local.steps for _ in (*it.left, *it.entered)]
-    return [make_share(SlotShare(condition, found.moment, local))], np.array(ready_us, np.int64)
+    entered = {pair.newer for it in local.steps for pair in it.entered}
+    arrived_us = {ref: it for ref, it in found.arrivals if ref in entered}
+    return [make_share(SlotShare(condition, found.moment, local, arrived_us))]

@@ -201,8 +201,9 @@ class KeyedList:
         # Batches of sets that results may name, and the number of the first set of each.
         self._batches: list[_Batch] = []
         self._firsts: list[int] = []
-        # Kafka's timestamps of the records that completed pairs in the last block, in µs.
-        self.arrivals: list[int] = []
+        # Sets of the last block that completed pairs, one for each pair, and Kafka's timestamps of
+        # their records, in µs.
+        self.arrivals: list[tuple[SetRef, int]] = []
         # The list in the join's numbers, and as results name it.
         self._order: list[tuple[int, int, int]] = []
         self._named: dict[tuple[int, int, int], ListedPair] = {}
@@ -211,6 +212,11 @@ class KeyedList:
     def pairs(self) -> list[ListedPair]:
         """The list, best pair first."""
         return [self._named[it] for it in self._order]
+
+    @property
+    def last(self) -> ListedPair | None:
+        """The last pair; None if the list has fewer than k pairs."""
+        return self._named[self._order[-1]] if len(self._order) == self._condition.k else None
 
     @property
     def stock_size(self) -> int:
@@ -261,7 +267,11 @@ class KeyedList:
         if sets is not None:
             completed = changes.pairs.newer[changes.entered & (changes.pairs.newer >= fresh)]
             arrived = sets.arrived_us[completed - fresh]
-            self.arrivals = arrived[arrived > UNKNOWN_WATERMARK].tolist()
+            self.arrivals = [
+                (self._ref(number), arrived_us)
+                for number, arrived_us in zip(completed.tolist(), arrived.tolist(), strict=True)
+                if arrived_us > UNKNOWN_WATERMARK
+            ]
         self._dictionary.forget_unused(self._join)
         while self._firsts[1:] and self._firsts[1] <= self._join.first:
             del self._firsts[0], self._batches[0]

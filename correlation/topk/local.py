@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from correlation.limits import UNKNOWN_WATERMARK
@@ -78,15 +79,28 @@ class Moment(NamedTuple):
 
 
 class SlotShare(NamedTuple):
-    """The share of a slot: the condition, the block's moment, and the slot's local list."""
+    """The share of a slot in a block.
+
+    Parameters
+    ----------
+    condition : TopKCondition
+        The condition.
+    moment : Moment
+        The block's moment.
+    local : LocalList
+        The slot's local list.
+    arrived_us : mapping of SetRef to int
+        Kafka's timestamps of the records of the block that are sets of pairs that entered, in µs.
+    """
 
     condition: TopKCondition
     moment: Moment
     local: LocalList
+    arrived_us: Mapping[SetRef, int] = MappingProxyType({})
 
     def to_bytes(self) -> bytes:
         """Write the share as JSON."""
-        condition, moment, local = self
+        condition, moment, local, arrived_us = self
         document = {
             "condition": [getattr(condition, name) for name in _FIELDS],
             "similarity": condition.similarity.name,
@@ -101,6 +115,7 @@ class SlotShare(NamedTuple):
                 ]
                 for it in local.steps
             ],
+            "arrived": [[*_write_ref(ref), it] for ref, it in arrived_us.items()],
         }
         return json.dumps(document, separators=(",", ":")).encode()
 
@@ -119,13 +134,14 @@ class SlotShare(NamedTuple):
             )
             for order, time_us, left, entered in document["steps"]
         ]
-        before = [*map(_read_pair, document["before"])]
-        return cls(condition, Moment(*document["moment"]), LocalList(before, steps))
+        local = LocalList([*map(_read_pair, document["before"])], steps)
+        arrived_us = {_read_ref(ref): it for *ref, it in document["arrived"]}
+        return cls(condition, Moment(*document["moment"]), local, arrived_us)
 
 
 def make_share(share: SlotShare) -> Share:
     """Return a share as slots exchange it."""
-    condition, moment, local = share
+    condition, moment, local, _ = share
     has_changes = bool(local.steps) or moment.is_lost
     name = (condition.kind, condition.name, condition.version)
     return Share(*name, share.to_bytes(), has_changes)
@@ -136,14 +152,21 @@ _FIELDS = ("name", "version", "a", "b", "k", "window_us", "every", "output_topic
 
 
 def _write_pair(pair: ListedPair) -> list[object]:
-    refs = [[it.time_us, it.side, _write_id(it.id), it.size] for it in (pair.older, pair.newer)]
-    return [pair.key, pair.overlap, *refs]
+    return [pair.key, pair.overlap, _write_ref(pair.older), _write_ref(pair.newer)]
 
 
 def _read_pair(written: Sequence[Any]) -> ListedPair:
-    key, overlap, *refs = written
-    older, newer = (SetRef(time_us, side, _read_id(it), size) for time_us, side, it, size in refs)
-    return ListedPair(key, overlap, older, newer)
+    key, overlap, older, newer = written
+    return ListedPair(key, overlap, _read_ref(older), _read_ref(newer))
+
+
+def _write_ref(ref: SetRef) -> list[object]:
+    return [ref.time_us, ref.side, _write_id(ref.id), ref.size]
+
+
+def _read_ref(written: Sequence[Any]) -> SetRef:
+    time_us, side, name, size = written
+    return SetRef(time_us, side, _read_id(name), size)
 
 
 # Ids may be any bytes, which JSON cannot contain.

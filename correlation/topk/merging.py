@@ -24,7 +24,9 @@ from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
 
-from correlation.operators import Result
+import numpy as np
+
+from correlation.operators import Evaluation, Result
 from correlation.topk.condition import TopKCondition
 from correlation.topk.listed import ListedPair, Move, SetRef, list_moves
 from correlation.topk.local import (
@@ -38,7 +40,13 @@ from correlation.topk.local import (
     Step,
     is_expiry,
 )
-from correlation.topk.results import KeyedMoves, TopKChanges, present_lists
+from correlation.topk.results import (
+    CHANGES_METRIC,
+    KeyedMoves,
+    TopKChanges,
+    last_value,
+    present_lists,
+)
 
 
 class _Change(NamedTuple):
@@ -163,7 +171,7 @@ def _differences(change: _Change) -> tuple[list[ListedPair], list[ListedPair]]:
     return left, [it for it in change.after if it not in before]
 
 
-def merge_shares(blobs: Sequence[bytes]) -> list[Result]:
+def merge_shares(blobs: Sequence[bytes]) -> Evaluation:
     """Merge the shares of all slots in a block; see `ConditionKind.merge_shares`."""
     shares = [SlotShare.from_bytes(it) for it in blobs]
     condition, moment = shares[0].condition, shares[0].moment
@@ -176,11 +184,27 @@ def merge_shares(blobs: Sequence[bytes]) -> list[Result]:
     for change in _follow(pool, lists, condition.k):
         moves += _describe_change(condition, moment, change)
     results: list[Result] = []
+    present = pool.best(condition.k)
     if moves:
         results.append(TopKChanges(condition, [KeyedMoves(None, moves)]))
     if moves or moment.is_lost:
-        results.append(present_lists(condition, moment.as_of_us, [(None, pool.best(condition.k))]))
-    return results
+        results.append(present_lists(condition, moment.as_of_us, [(None, present)]))
+    arrived_us = {ref: it for share in shares for ref, it in share.arrived_us.items()}
+    arrivals = [
+        arrived_us[it.pair.newer]
+        for it in moves
+        if it.change == "entered" and it.pair.newer in arrived_us
+    ]
+    # A list that is withdrawn has no response time: its pairs leave because the condition ends.
+    ready_us = [it.time_us for it in moves if (it.change, it.reason) != ("left", "condition")]
+    return Evaluation(
+        results,
+        len(moves),
+        [(CHANGES_METRIC, {"condition": condition.name}, len(moves))],
+        np.array(ready_us, np.int64),
+        np.array(arrivals, np.int64),
+        last_value(condition, present[condition.k - 1 : condition.k]),
+    )
 
 
 def _net_list(local: LocalList, as_of_us: int) -> LocalList:

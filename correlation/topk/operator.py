@@ -9,7 +9,8 @@ before, in their order, and expires sets up to P. A list is therefore a function
 P. Sets that come late, but are still valid, change the past: their lists are built again in bulk.
 
 Grids. With several groups, each cell has a list (`cells`), and the slot returns its share of the
-list of all cells (`local`). The shares of all slots are merged after the block (`merging`).
+list of all cells (`local`). The shares of all slots are merged after the block, and the changes of
+the merged list are counted (`merging`).
 
 State. P, the first time that takes part, and a digest of the declarations that decide what a set
 is. After a restart the lists are built in bulk from the buffers, which keep the sets that are valid
@@ -23,13 +24,12 @@ Cost. See `join`. A block costs O(1) for each list without new and expired sets.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from heapq import heappop, heappush
 from types import MappingProxyType
 
-import numpy as np
-
 from correlation.limits import TIME_LIMIT_US, UNKNOWN_WATERMARK
-from correlation.operators import Evaluation, Result, Share, View
+from correlation.operators import Evaluation, View
 from correlation.reporting import Gauge
 from correlation.resources.streams import Stream
 from correlation.topk.cells import Division, Key
@@ -38,6 +38,7 @@ from correlation.topk.found import Found, Pairs, publish_lists, share_lists
 from correlation.topk.gathering import Part, Range, Sets, gather_sets
 from correlation.topk.listed import KeyedList, ListedPair
 from correlation.topk.local import Moment
+from correlation.topk.results import CHANGES_METRIC, LAST_VALUE_METRIC, last_value
 from correlation.topk.stored import (
     StoredState,
     buffered_parts,
@@ -47,8 +48,7 @@ from correlation.topk.stored import (
 
 METRICS: Mapping[str, str] = MappingProxyType(
     {
-        "topk_changes_total": "Pairs that entered a list, left it or moved in it; of a grid with "
-        "several groups, pairs that entered or left the lists of the slots.",
+        CHANGES_METRIC: "Pairs that entered a list, left it or moved in it.",
         "topk_sets_total": "Sets that took effect.",
         "topk_precandidates_total": "Sets that searches met in the inverted lists.",
         "topk_verified_total": "Sets whose overlap with a new set was counted.",
@@ -62,9 +62,10 @@ GAUGES: Mapping[str, Gauge] = MappingProxyType(
         "topk_stock_pairs": Gauge("Pairs that are in a list, or may be later."),
         "topk_valid_sets": Gauge("Sets in the window."),
         "topk_lists": Gauge("Lists with valid sets."),
-        "topk_last_value": Gauge(
-            "Similarity, or distance, of the last pair of a full list; of conditions with one list "
-            "and one group."
+        LAST_VALUE_METRIC: Gauge(
+            "Similarity, or distance, of the last pair of a full list; with a list for each key, "
+            "the minimum over the full lists.",
+            "min",
         ),
     }
 )
@@ -317,17 +318,15 @@ class TopKOperator:
     def _report(self, found: Found, lost: Sequence[Key]) -> Evaluation:
         """Return the results of a block."""
         condition, lists = self._condition, [*self._lists.values()]
-        results: Sequence[Result] = ()
-        shares: Sequence[Share] = ()
         if self._division.has_cells:
-            shares, ready_us = share_lists(condition, found)
+            evaluation = Evaluation(shares=share_lists(condition, found))
         else:
             present = {key: self._listed(key) for key in {*lost, *found.changed()}}
-            results, ready_us = publish_lists(condition, found, present)
+            evaluation = publish_lists(condition, found, present)
         name = {"condition": condition.name}
         met, verified, candidates = found.work.tolist()
         counts = {
-            "topk_changes_total": len(ready_us),
+            CHANGES_METRIC: evaluation.alarms,
             "topk_sets_total": found.sets,
             "topk_precandidates_total": met,
             "topk_verified_total": verified,
@@ -339,16 +338,7 @@ class TopKOperator:
             "topk_valid_sets": sum(it.valid_sets for it in lists),
             "topk_lists": len(lists),
         }
-        if self._division.is_single and lists and len(lists[0].pairs) == condition.k:
-            last = lists[0].pairs[-1]
-            sizes = last.older.size, last.newer.size
-            gauges["topk_last_value"] = condition.similarity.value(last.overlap, *sizes)
-        return Evaluation(
-            results,
-            len(ready_us),
-            [(metric, name, count) for metric, count in counts.items()],
-            ready_us,
-            np.array(found.arrivals, np.int64),
-            gauges=gauges,
-            shares=shares,
-        )
+        if not self._division.has_cells:
+            gauges |= last_value(condition, [it.last for it in lists])
+        labelled = [(metric, name, count) for metric, count in counts.items()]
+        return replace(evaluation, counts=labelled, gauges=gauges)

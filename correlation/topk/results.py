@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -40,6 +40,8 @@ from correlation.topk.condition import TopKCondition
 from correlation.topk.listed import ListedPair, Move, SetRef
 
 CHANGES = Channel("topk", "Changes of the lists of topk_similarity conditions.")
+# Metrics of lists, of one slot or merged.
+CHANGES_METRIC, LAST_VALUE_METRIC = "topk_changes_total", "topk_last_value"
 PRESENT = Channel("topk.current", "Present lists of topk_similarity conditions.", compacted=True)
 
 
@@ -65,6 +67,24 @@ def describe_pair(condition: TopKCondition, pair: ListedPair) -> dict[str, Any]:
 def _describe_set(condition: TopKCondition, ref: SetRef) -> dict[str, Any]:
     stream = condition.b if ref.side else condition.a
     return {"stream": stream, "id": as_text(ref.id), "time": ref.time_us}
+
+
+def last_value(condition: TopKCondition, last: Iterable[ListedPair | None]) -> Mapping[str, float]:
+    """Return the gauge of the values of last pairs: their minimum; empty without a full list.
+
+    Parameters
+    ----------
+    condition : TopKCondition
+        The condition.
+    last : iterable of ListedPair or None
+        The last pair of each full list, and None of each other list.
+    """
+    values = [
+        condition.similarity.value(it.overlap, it.older.size, it.newer.size)
+        for it in last
+        if it is not None
+    ]
+    return {LAST_VALUE_METRIC: min(values)} if values else {}
 
 
 @dataclass(frozen=True, slots=True)

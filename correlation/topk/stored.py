@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from correlation.buffers.buffer import StreamBuffer
-from correlation.operators import Result, Share
+from correlation.operators import Evaluation, Result
 from correlation.resources.attributes import attributes_to_document
 from correlation.resources.role_filters import ROLES, Where, read_role_filters
 from correlation.resources.streams import Stream
@@ -19,7 +19,7 @@ from correlation.topk.gathering import Part, Range, gather_sets, list_keys
 from correlation.topk.listed import KeyedList, ListedPair, list_moves
 from correlation.topk.local import BUILT, NET, LocalList, Moment, SlotShare, Step, make_share
 from correlation.topk.merging import merge_lists
-from correlation.topk.results import KeyedMoves, TopKChanges, present_lists
+from correlation.topk.results import CHANGES_METRIC, KeyedMoves, TopKChanges, present_lists
 
 
 class StoredState(NamedTuple):
@@ -88,7 +88,7 @@ def digest_declarations(condition: TopKCondition, streams: Mapping[str, Stream])
 
 def withdraw_lists(
     condition: TopKCondition, buffers: Mapping[str, StreamBuffer], state: bytes
-) -> list[Result | Share]:
+) -> Evaluation:
     """Withdraw the lists of a condition; see `ConditionKind.withdraw`.
 
     Pairs of a list leave it with the reason `condition`. A list that cannot be built again, because
@@ -107,15 +107,16 @@ def withdraw_lists(
         withdrawn = Step((BUILT, *NET), stored.as_of_us, local.before, ())
         moment = Moment(stored.as_of_us, built="condition", is_lost=True)
         local = local._replace(steps=[withdrawn])
-        return [make_share(SlotShare(condition, moment, local))]
+        return Evaluation(shares=[make_share(SlotShare(condition, moment, local))])
     changes = [
         KeyedMoves(key, list(list_moves(pairs, (), stored.as_of_us, "condition")))
         for key, pairs in listed
         if pairs
     ]
-    results: list[Result | Share] = []
+    results: list[Result] = []
     if changes:
         results.append(TopKChanges(condition, changes))
+    count = sum(len(it.moves) for it in changes)
     if keys := list_keys_of(condition, parts, stored):
         results.append(present_lists(condition, stored.as_of_us, [(key, ()) for key in keys]))
-    return results
+    return Evaluation(results, count, [(CHANGES_METRIC, {"condition": condition.name}, count)])

@@ -20,14 +20,14 @@ def _lists() -> tuple[Panel, ...]:
     return (
         Panel(
             "Changes",
-            "Pairs per second that entered a list, left it or moved in it; with several groups, "
-            "pairs that entered or left the lists of the slots.",
+            "Pairs per second that entered a list, left it or moved in it.",
             (Query(rate("topk_changes_total", "condition"), "{{condition}}"),),
             "cps",
         ),
         Panel(
             "Last value",
-            "Similarity, or distance, that a new pair has to exceed.",
+            "Similarity, or distance, of the last pair of a full list, which a new pair has to "
+            "surpass; with a list for each key, the minimum over the full lists.",
             (Query(gauge("topk_last_value", "condition"), "{{condition}}"),),
         ),
         Panel(

@@ -31,6 +31,8 @@ from spark_jobs.errors import (
     RebuildError,
     RescaleRefusedError,
 )
+from spark_jobs.sink.marker import METRICS_KEY, totals_key
+from spark_jobs.sink.ownership import MERGED, sink_id
 from spark_jobs.worker.slot_records import Generation, generation_of, read_generations
 
 if TYPE_CHECKING:
@@ -85,7 +87,7 @@ def read_state(
 
 
 def remove_records(properties: Properties, topic: str, keys: Iterable[bytes]) -> None:
-    """Write tombstones for keys of the state topic.
+    """Write tombstones for keys of a topic.
 
     Raises
     ------
@@ -103,7 +105,7 @@ def remove_records(properties: Properties, topic: str, keys: Iterable[bytes]) ->
         producer.produce(topic, key=key, on_delivery=note)
     if producer.flush(_ANSWER_SECONDS) or problems:
         cause = problems[0].str() if problems else "no answer in time"
-        raise DeliveryError(f"{topic}: the records of former slots cannot be removed: {cause}")
+        raise DeliveryError(f"{topic}: the records of the former state cannot be removed: {cause}")
 
 
 def prepare_layout(
@@ -238,6 +240,9 @@ def _lost_state(begin: str, settings: Settings, written: Collection[str]) -> Reb
 
 def _forget_state(settings: Settings, values: Mapping[bytes, bytes]) -> None:
     _log.warning("all topics are read from their beginning; their alarms are written again")
+    if totals_key(sink_id(settings.prefix, MERGED)) in values:
+        # The metrics of slots are replaced in the first batch; merged results may not come again.
+        remove_records(settings.client, settings.topics.metrics, [METRICS_KEY])
     remove_records(settings.client, settings.topics.state, values)
 
 

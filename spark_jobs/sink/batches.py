@@ -1,4 +1,4 @@
-"""Write the output of a batch: that of a task, and the results merged from all tasks."""
+"""Write the output of a task in a batch, and open the producers of the parts of the sink."""
 
 from __future__ import annotations
 
@@ -7,22 +7,18 @@ from typing import TYPE_CHECKING
 from pyspark import TaskContext
 
 from correlation.kinds import topics_of
-from correlation.shares import merge_shares
 from spark_jobs.errors import SparkJobError
 from spark_jobs.sink.last_worker import is_this_worker, note_this_worker
 from spark_jobs.sink.ownership import MERGED, sink_id
 from spark_jobs.sink.spool import BlobSpool
 from spark_jobs.sink.transactions import PartitionProducer, Target
 from spark_jobs.worker.envelope import PackedRecords
-from spark_jobs.worker.results import pack_results
-from spark_jobs.worker.shares import SlotShares
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from pyarrow import RecordBatch
 
-    from correlation.resources.topics import Topics
     from spark_jobs.settings import Properties
     from spark_jobs.sink.options import Owner, SinkOptions
 
@@ -71,26 +67,6 @@ def write_task(
     return count, query, tuple(shares)
 
 
-def write_merged(batch: int, query: str, blobs: Sequence[bytes], options: SinkOptions) -> None:
-    """Merge the shares of all slots, and write the merged results in one transaction.
-
-    Parameters
-    ----------
-    batch : int
-        Number of the batch.
-    query : str
-        Id of the query.
-    blobs : sequence of bytes
-        Shares of all slots (`SlotShares`).
-    options : SinkOptions
-        Options of the sink.
-    """
-    target = merge_target(options.prefix, query, options.owner, options.marks)
-    packed = pack_merged([SlotShares.from_bytes(blob) for blob in blobs], target.topics)
-    if packed:
-        producer_of(target, options.properties).write(batch, PackedRecords(packed))
-
-
 def _read_place() -> tuple[int, str, int]:
     """Return batch, query and partition of this task."""
     context = TaskContext.get()
@@ -99,22 +75,6 @@ def _read_place() -> tuple[int, str, int]:
     if context is None or batch is None or query is None:
         raise SparkJobError("the sink requires a task of a streaming query")
     return int(batch), query, context.partitionId()
-
-
-def pack_merged(shares: Sequence[SlotShares], topics: Topics) -> list[bytes]:
-    """Merge the shares of all slots; return the packed records of the results.
-
-    Raises
-    ------
-    MissingShareError
-        A slot has no share.
-    """
-    rest = shares[0].slots - len(shares)
-    merged = merge_shares([*(it.shares for it in shares), *[()] * rest])
-    detected_at_us = max(it.detected_at_us for it in shares)
-    results = (result for it in merged for result in it.results)
-    later = (blob for it in shares for blob in it.later)
-    return [*pack_results(results, detected_at_us, topics), *later]
 
 
 def merge_target(prefix: str, query: str, owner: Owner, marks: Mapping[str, int]) -> Target:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from correlation.resources.topics import Topics
     from spark_jobs.settings import Properties
 
+# Key of the metrics of merged results in the metrics topic.
+METRICS_KEY = b"merged"
 _VERSION = 1
 _GROUP, _NEXT = "group", "next_batch"
 
@@ -106,6 +108,19 @@ class Marker:
     def close(self) -> None:
         """Close the connection."""
         self._offset.close()
+
+
+def totals_key(transactional_id: str) -> bytes:
+    """Return the key of the totals of merged results in the state topic.
+
+    Their record contains the mark of the batch, too.
+
+    Parameters
+    ----------
+    transactional_id : str
+        Transactional id of the merged results.
+    """
+    return f"{transactional_id}.totals".encode()
 
 
 def read_marks(values: Mapping[bytes, bytes]) -> dict[str, int]:

@@ -10,9 +10,9 @@ newest batch, so the checkpoint is an old copy and the batch contains new output
 `spark_jobs.driver.stale_checkpoint`).
 
 Shares of results that need all slots are returned to the driver, which merges them after all tasks
-have written, in one more transaction with a mark of its own. The job may be killed between the
-transactions: Spark then repeats the batch, the tasks that have written return their shares again,
-and the driver writes if its mark is missing.
+have written, in one more transaction with a mark and totals of its own. The job may be killed
+between the transactions: Spark then repeats the batch, the tasks that have written return their
+shares again, and the driver writes if its mark is missing.
 
 The transactional id contains the partition. A producer fences off earlier producers with the same
 id, so a worker that was presumed dead cannot write any more. All jobs of an installation share the
@@ -107,7 +107,7 @@ class KafkaWriter(DataSourceStreamArrowWriter):
         shared = [it for it in messages if isinstance(it, Written) and it.shares]
         if not shared:
             return
-        from spark_jobs.sink.batches import write_merged  # noqa: PLC0415 - see the module
+        from spark_jobs.sink.merged import write_merged  # noqa: PLC0415 - see the module
 
         shares = [blob for it in shared for blob in it.shares]
         write_merged(batchId, shared[0].query, shares, self.options)

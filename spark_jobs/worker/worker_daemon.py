@@ -35,6 +35,7 @@ _MODULES = (
     "spark_jobs.worker.slot_evaluation",
     "spark_jobs.sink.sink",
     "spark_jobs.sink.batches",
+    "spark_jobs.sink.merged",
 )
 
 

@@ -22,6 +22,7 @@ from tests.support.topk import (
     Tagged,
     WrittenLists,
     make_tag_block,
+    result_facts,
     topk_control,
 )
 
@@ -126,6 +127,10 @@ def test_p_topk_merge_cells_write_the_records_of_one_cell(
         merged.apply(outcome)
         plain.apply(other)
         assert merged.present == plain.present == plain.changed
+        if grid[0] > 1:
+            # Only the merged results of several groups are counted, as those of one group are.
+            assert result_facts(cells.totals.to_record(0)) == result_facts(other.metrics)
+            assert not result_facts(outcome.metrics)
         # A new version lists the sets from this time on, in every slot.
         for name in STREAMS:
             assert len({it.forgotten_below(name) for it in [*single.slots, *cells.slots]}) == 1
@@ -210,6 +215,27 @@ def test_slots_return_shares_only_if_a_block_may_change_a_list() -> None:
     closed = [Heartbeat("left", None, CLOSED, None)]
     assert count(beats=closed) == [1, 1, 1]
     assert count(beats=closed) == [0, 0, 0]
+
+
+@pytest.mark.parametrize("report", ["batch", "every"])
+def test_merged_pairs_have_the_latency_of_those_of_one_cell(report: str) -> None:
+    rng = random.Random(4)  # noqa: S311 - a reproducible choice, no secret
+    single, cells = GridSlots(1, 1), GridSlots(3, 2)
+    fields = {"window_us": 20, "k": 4, "report": report}
+    tagged = [
+        Tagged(it, it, frozenset(rng.sample("abcdef", 3)), partition=it % 2, offset=it // 2)
+        for it in range(80)
+    ]
+    controls = [topk_control(0, fields)]
+    for low in range(0, 80, 10):
+        block = make_tag_block(tagged[low : low + 10], controls)
+        cells.advance(block)
+        outcome, controls = single.advance(block), []
+    found = cells.totals.to_record(0)["histograms"]
+    waited = [it for it in outcome.metrics["histograms"] if it[0] == "pipeline_latency_seconds"]
+    assert found == waited
+    ((_, _, buckets),) = found
+    assert buckets["buckets"][-1][1] > 10
 
 
 def test_slots_that_restart_after_a_reset_begin_like_the_others() -> None:

@@ -17,7 +17,7 @@ from correlation.topk.results import CHANGES, PRESENT
 from tests.oracle.topk import TokenSet, ranked_pairs
 from tests.support.command import is_commit_worker, process_tree, send_signal
 from tests.support.hanging import stop_processes
-from tests.support.job import MANY_BATCHES, JobUnderTest
+from tests.support.job import MANY_BATCHES, JobUnderTest, total
 from tests.support.kafka import Sent, create_topics, produce
 from tests.support.topk import (
     DELAY,
@@ -184,7 +184,13 @@ def test_merged_records_are_written_once_when_the_job_dies_before_they_are(
         on.wait_for_list(second[-1])
         on.send(third)
         on.wait_for_list(third[-1])
-        assert on.changes() == changes_of_one_cell(sets)
+        changes = on.changes()
+        assert changes == changes_of_one_cell(sets)
+        merged = job.wait_for_merged(lambda it: total([it], "alarms_total") >= len(changes))
+        for name in ("alarms_total", "topk_changes_total"):
+            assert total([merged], name) == len(changes), name
+        slots = job.wait_for_slots(lambda found: len(found) == SLOTS)
+        assert total(slots, "alarms_total") == total(slots, "topk_changes_total") == 0
         lists = on.lists()
         assert len({as_of_us for as_of_us, _ in lists}) == len(lists) >= 3
         assert lists == [(as_of_us, list_at(sets, as_of_us)) for as_of_us, _ in lists]

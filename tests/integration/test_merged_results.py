@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import random
-from typing import TYPE_CHECKING
+from collections import Counter
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from correlation.engine.blocks import Control
 from correlation.kinds import topics_of
+from correlation.operators import Share
 from correlation.shares import MissingShareError
+from correlation.topk.results import CHANGES, PRESENT
 from spark_jobs.driver.stale_checkpoint import check_marks
 from spark_jobs.errors import StaleCheckpointError
 from spark_jobs.sink import batches
+from spark_jobs.sink import merged as sink_merged
 from spark_jobs.sink.batches import merge_target
 from spark_jobs.sink.options import SinkOptions
 from spark_jobs.sink.sink import KafkaWriter, Written
 from spark_jobs.worker.shares import SlotShares
 from tests.support.claims import claim
 from tests.support.kafka import create_topics, read_committed
+from tests.support.records import built_in_checker
 from tests.support.topk import GridSlots, Tagged, make_tag_block, topk_control
 
 if TYPE_CHECKING:
@@ -38,13 +45,13 @@ class Merger:
         self.bootstrap, self.prefix = bootstrap, prefix
         self.topics = topics_of(prefix)
         channels = [self.topics.of(it) for it in self.topics.channels]
-        create_topics(
-            bootstrap, dict.fromkeys([*channels, self.topics.config, self.topics.state], 1)
-        )
+        own = [self.topics.config, self.topics.state, self.topics.metrics]
+        create_topics(bootstrap, dict.fromkeys([*channels, *own], 1))
         properties: Properties = {"bootstrap.servers": bootstrap}
         self.writer = KafkaWriter(
             SinkOptions(prefix, properties, claim(self.topics, properties), {})
         )
+        self.query = QUERY
         self.slots = GridSlots(2, SLOTS)
         self.rng = random.Random(3)  # noqa: S311 - a reproducible choice, no secret
         self.sent = 0
@@ -62,7 +69,37 @@ class Merger:
         outcomes = self.slots.outcomes(make_tag_block(tagged, controls))
         blobs = [SlotShares(SLOTS, self.sent, it.shares).to_bytes() for it in outcomes]
         first, second = tuple(blobs[:1]), tuple(blobs[1:])
-        return [Written(0), Written(4, QUERY, first), Written(0, QUERY, second)]
+        return [Written(0), Written(4, self.query, first), Written(0, self.query, second)]
+
+    def renew(self) -> None:
+        """Forget what a new process does not know."""
+        batches._producers.clear()  # noqa: SLF001 - see above
+        sink_merged._known.clear()  # noqa: SLF001 - see above
+
+    def metrics(self) -> dict[str, Any]:
+        """Return the newest metrics of merged results."""
+        *_, newest = read_committed(self.bootstrap, self.topics.metrics)
+        assert newest.key == b"merged"
+        built_in_checker().find_type("metrics", newest.value, {})
+        found: dict[str, Any] = json.loads(newest.value or b"")
+        return found
+
+    def check_totals(self) -> None:
+        """Check that the counters are the numbers of records, and the gauge is in the list."""
+        found = self.metrics()
+        changes = read_committed(self.bootstrap, self.topics.of(CHANGES))
+        written = Counter(json.loads(it.value or b"")["condition"] for it in changes)
+        for name in ("alarms_total", "topk_changes_total"):
+            counted = {
+                labels["condition"]: value
+                for counter, labels, value in found["counters"]
+                if counter == name
+            }
+            assert counted == written, name
+        *_, present = read_committed(self.bootstrap, self.topics.of(PRESENT))
+        last = json.loads(present.value or b"")["items"][-1]
+        assert found["gauges"] == [["topk_last_value", {"condition": "t"}, last["similarity"]]]
+        assert found["last_alarm_at"] == {"t": found["at"]}
 
     def written(self) -> list[tuple[str, str]]:
         """Return topic and id of all records of the topics of lists."""
@@ -86,14 +123,56 @@ def test_repeated_batch_is_merged_once_by_the_same_and_by_another_process(merger
         f"{merger.prefix}.topk",
         f"{merger.prefix}.topk.current",
     }
+    merger.check_totals()
     merger.writer.commit(messages, 4)
-    batches._producers.clear()  # noqa: SLF001 - as in a new process
+    merger.renew()
     merger.writer.commit(messages, 4)
     assert merger.written() == once
+    merger.check_totals()
     merger.writer.commit(merger.evaluate(), 5)
     twice = merger.written()
     assert len(twice) > len(once)
     assert len(set(twice)) == len(twice)
+    merger.check_totals()
+
+
+def test_totals_continue_in_another_process_and_in_another_query(merger: Merger) -> None:
+    for batch in range(3):
+        merger.writer.commit(merger.evaluate(), batch)
+        merger.check_totals()
+        merger.renew()
+    # The totals of another process are newer than those that this process remembers.
+    merger.writer.commit(merger.evaluate(), 3)
+    producers, totals = dict(batches._producers), dict(sink_merged._known)  # noqa: SLF001 - see above
+    merger.renew()
+    merger.writer.commit(merger.evaluate(), 4)
+    merger.renew()
+    batches._producers.update(producers)  # noqa: SLF001 - see above
+    sink_merged._known.update(totals)  # noqa: SLF001 - see above
+    merger.writer.commit(merger.evaluate(), 5)
+    merger.check_totals()
+    merger.query = "r"
+    for batch in range(2):
+        merger.writer.commit(merger.evaluate(), batch)
+        merger.check_totals()
+
+
+def test_removed_condition_has_no_totals(merger: Merger) -> None:
+    merger.writer.commit(merger.evaluate(), 0)
+    before = merger.metrics()
+    assert before["counters"] != []
+    removed = SlotShares(SLOTS, 98, [Share("", "unknown", 0, b"")]).to_bytes()
+    merger.writer.commit([Written(0, QUERY, (removed,) * SLOTS)], 1)
+    assert merger.metrics() == before
+    # The list is withdrawn before.
+    merger.slots.outcomes(make_tag_block([], [topk_control(8, {}, 2, paused=True)]))
+    outcomes = merger.slots.outcomes(make_tag_block([], [Control(9, b"condition/t", None)]))
+    blobs = tuple(SlotShares(SLOTS, 99, it.shares).to_bytes() for it in outcomes)
+    merger.renew()
+    merger.writer.commit([Written(0, QUERY, blobs)], 2)
+    found = merger.metrics()
+    assert found["counters"] == found["gauges"] == found["histograms"] == []
+    assert found["last_alarm_at"] == {}
 
 
 def test_mark_of_a_later_batch_shows_an_old_checkpoint(merger: Merger) -> None:

@@ -32,6 +32,7 @@ from tests.support.topk_lists import (
     newest_lists,
     read_json,
 )
+from tests.support.topk_metrics import wait_for_topk_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -158,6 +159,8 @@ class Installation:
     environment: dict[str, str]
     conditions: dict[str, dict[str, Any]] = field(default_factory=lambda: copy.deepcopy(CONDITIONS))
     events: list[Event] = field(default_factory=list)
+    # Further topics of changes.
+    topics: list[str] = field(default_factory=list)
     ends: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def expected(self, as_of_us: int, *, without: str = "") -> Lists:
@@ -286,10 +289,14 @@ def test_lists_of_the_job_are_those_of_all_pairs(
             check_late_event(house)
             check_expiry(house)
             check_answers_and_commands(house, groups)
+            check_metrics(house, 1_085 * SECOND_US)
             check_restart_and_kills(house, chance)
+            check_metrics(house, house.last_us)
             check_replay(house, resources, tmp_path)
             check_new_version(house)
+            check_metrics(house, house.last_us)
             check_pause(house)
+            check_metrics(house, house.last_us)
             check_removal(house)
             assert job.failures() == []
             assert job.read(job.topics.dead_letter) == []
@@ -372,6 +379,17 @@ def check_answers_and_commands(house: Installation, groups: int) -> None:
     )
 
 
+def check_metrics(house: Installation, as_of_us: int) -> None:
+    """Compare the metrics with the changes and lists that are written."""
+    topics = f"{house.job.prefix}.topk", *house.topics
+    changes = [read_json(it) for topic in topics for it in house.job.read(topic)]
+    lists = house.expected(as_of_us)
+    newest = {(it.key or b"").decode(): it for it in house.wait_for_lists(lists)}
+    items = {key: read_json(newest[key])["items"] for key in lists}
+    lengths = {name: it["k"] for name, it in house.conditions.items()}
+    wait_for_topk_metrics(house.client, lengths, changes, items)
+
+
 def check_restart_and_kills(house: Installation, chance: random.Random) -> None:
     """Stop the job, and kill it while it works: lists and changes go on where they were."""
     job, begin = house.job, 1_085
@@ -434,6 +452,7 @@ def check_new_version(house: Installation) -> None:
     assert left.count(("near", 1, "left")) == 5
     records = house.changes({"near": lists["near"]}, own)
     assert {it["version"] for it in records} == {2}
+    house.topics.append(own)
     wait_until(lambda: house.client.get(f"{PATH}/topk").json()["version"] == 2)
 
 

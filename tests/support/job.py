@@ -200,13 +200,23 @@ class JobUnderTest:
         """Return the newest record of each slot, once these records are `ready`."""
 
         def newest(records: list[Received]) -> list[dict[str, Any]]:
-            found = {record.key: record.value for record in records if record.key != b"job"}
+            found = {record.key: record.value for record in records if _is_slot(record)}
             slots = [_parse(value or b"") for value in found.values()]
             # The job may have had more slots before; their records remain.
             count = max(slots, key=lambda slot: slot["at"])["slots"] if slots else 0
             return [slot for slot in slots if slot["slot"] < count]
 
         return self._await(lambda: newest(self.read(self.topics.metrics)), ready)
+
+    def wait_for_merged(self, ready: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """Return the newest record of merged results, once it is `ready`."""
+
+        def newest() -> dict[str, Any]:
+            records = self.read(self.topics.metrics)
+            found = [record.value for record in records if record.key == b"merged"]
+            return _parse(found[-1]) if found and found[-1] else {"counters": []}
+
+        return self._await(newest, ready)
 
     def _await(self, ask: Callable[[], T], ready: Callable[[T], bool]) -> T:
         """Return the first response that is `ready`."""
@@ -222,6 +232,10 @@ class JobUnderTest:
             error.add_note(f"the last response: {responses}")
             raise
         return responses[0]
+
+
+def _is_slot(record: Received) -> bool:
+    return (record.key or b"").startswith(b"slot/")
 
 
 def _check(checker: RecordChecker, prefix: str, record: Received) -> None:

@@ -12,6 +12,7 @@ from correlation.buffers.events import Events
 from correlation.buffers.partitioner import Partitioner
 from correlation.engine.blocks import Block, Control, Outcome
 from correlation.engine.heartbeats import Heartbeat
+from correlation.engine.merged import MergedTotals
 from correlation.engine.progress import Progress
 from correlation.resources.attributes import Attribute, column_name, encode_value
 from correlation.resources.partitioning import Partitioning
@@ -127,6 +128,7 @@ class GridSlots:
     def __init__(self, groups: int, slots: int) -> None:
         self.streams = make_tag_streams(keyed=False, groups=groups)
         self.slots = [QuerySlot(self.streams) for _ in range(slots)]
+        self.totals = MergedTotals()
 
     def outcomes(self, block: Block) -> list[Outcome]:
         """Evaluate a block in all slots; return their outcomes."""
@@ -141,12 +143,16 @@ class GridSlots:
         ]
 
     def advance(self, block: Block) -> Outcome:
-        """Evaluate a block in all slots; return the outcome of slot 0 with all results."""
+        """Evaluate a block in all slots; return the outcome of slot 0 with all results.
+
+        Merged results are counted in `totals`.
+        """
         outcomes = self.outcomes(block)
         merged = merge_shares([it.shares for it in outcomes])
+        self.totals.count(merged, outcomes[0].detected_at_us)
         check_moments(outcomes)
         results = [result for it in outcomes for result in it.results]
-        results += (result for it in merged for result in it.results)
+        results += (result for it in merged if it.evaluation for result in it.evaluation.results)
         results += (result for it in outcomes for result in it.later)
         return replace(outcomes[0], results=tuple(results))
 
@@ -164,11 +170,25 @@ class GridSlots:
             self.slots[number].restart()
 
 
+def result_facts(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what metrics of a slot, or of merged results, say of the changes of lists."""
+    names = "alarms_total", "topk_changes_total", "topk_last_value"
+    found: dict[str, Any] = {
+        f"{name} {labels}": value
+        for name, labels, value in (*record["counters"], *record["gauges"])
+        if name in names and value
+    }
+    times: Mapping[str, int | None] = record.get("last_alarm_at") or {
+        name: it["last_alarm_at"] for name, it in record.get("conditions", {}).items()
+    }
+    return {**found, **{name: it for name, it in times.items() if it is not None}}
+
+
 def check_moments(outcomes: Sequence[Outcome]) -> None:
     """Check that the shares of all slots have the same times and reasons."""
     for shares in zip(*(it.shares for it in outcomes), strict=True):
-        moments = [SlotShare.from_bytes(it.blob).moment for it in shares]
-        assert len({it._replace(is_late=False) for it in moments}) == 1, moments
+        moments = [SlotShare.from_bytes(it.blob).moment for it in shares if it.blob]
+        assert len({it._replace(is_late=False) for it in moments}) <= 1, moments
 
 
 Named = tuple[int, int]

@@ -269,10 +269,10 @@ def items_of(found: List | None) -> list[dict[str, Any]] | None:
 
 def _withdraw(
     condition: LongestEvents, buffers: Mapping[str, StreamBuffer], state: bytes
-) -> list[Changes | ListUpdates]:
+) -> Evaluation:
     as_of_us = int(state)
     published = lists_of(condition, segments_of(buffers[condition.stream]), as_of_us)
-    return updates(condition, published, {}, as_of_us, "condition")
+    return Evaluation(updates(condition, published, {}, as_of_us, "condition"))
 
 
 def _build(name: str, version: int, values: Mapping[str, Any]) -> LongestEvents:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, Literal
 
 import numpy as np
@@ -50,6 +51,31 @@ def test_counters_are_summed_over_the_slots() -> None:
     assert view.total("alarms_total") == 9
     assert view.total("alarms_total", condition="c") == 5
     assert view.total("alarms_total", condition="e") == 0
+
+
+def test_merged_results_count_beside_those_of_the_slots() -> None:
+    """Their gauges and their last alarm do not depend on when a slot wrote."""
+    labels = {"condition": "c"}
+    seen = [["delay_seconds", labels, {"buckets": [["0.1", 1], ["+Inf", 2]], "sum": 3.0}]]
+    late = slot(20 * MINUTE_US, counters=[["alarms_total", labels, 1]], histograms=seen)
+    view = view_of({**late, "conditions": {"c": facts(1, alarm=5)}})
+    merged = {
+        "v": 1,
+        "at": 7,
+        "counters": [["alarms_total", labels, 4]],
+        "gauges": [["topk_last_value", labels, 0.5]],
+        "histograms": seen,
+        "last_alarm_at": {"c": 6, "d": 9},
+    }
+    view.apply(LogRecord(2, b"merged", orjson.dumps(merged), 0))
+    assert view.total("alarms_total", condition="c") == 5
+    assert view.gauges() == [Sample("topk_last_value", (("condition", "c"),), 0.5)]
+    assert view.histograms()[0].buckets == {"0.1": 2, "+Inf": 4}
+    assert view.condition("c").last_alarm_at == 6
+    assert view.slots() == sys.maxsize
+    view.apply(LogRecord(3, b"merged", None, 0))
+    assert (view.total("alarms_total"), view.gauges()) == (1, [])
+    assert view.unreadable == 0
 
 
 def test_gauges_are_combined_as_their_kind_declares(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,7 +94,7 @@ def local_lists(draw: st.DrawFn) -> list[LocalList]:
 def test_changes_of_every_step_are_those_of_sorted_lists(lists: list[LocalList], k: int) -> None:
     condition = TopKCondition("c", 3, "left", "left", k, 10, OVERLAP, every=True)
     blobs = [SlotShare(condition, MOMENT, it).to_bytes() for it in lists]
-    written = [record for it in merge_shares(blobs) for record in it.records(7)]
+    written = [record for it in merge_shares(blobs).results for record in it.records(7)]
     assert written == expected_records(condition, lists)
 
 

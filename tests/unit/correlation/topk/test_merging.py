@@ -11,7 +11,7 @@ import pytest
 from correlation.buffers.buffer import StreamBuffer
 from correlation.errors import CorrelationError
 from correlation.limits import UNKNOWN_WATERMARK
-from correlation.operators import Share
+from correlation.operators import Evaluation, Share
 from correlation.shares import MissingShareError, merge_shares
 from correlation.topk.condition import TopKCondition
 from correlation.topk.listed import ListedPair, SetRef
@@ -60,13 +60,24 @@ def changed(left: list[ListedPair], entered: list[ListedPair]) -> list[Step]:
 
 def merge(*slots: list[Share]) -> list[Any]:
     """Return the values of the merged records, or their keys if they are tombstones."""
-    (merged,) = merge_shares(slots)
-    assert merged.condition == "c"
-    return [
+    found = evaluate(*slots)
+    records = [
         record.key if record.value is None else json.loads(record.value)
-        for result in merged.results
+        for result in found.results
         for record in result.records(99)
     ]
+    changes = sum(isinstance(it, dict) and "change" in it for it in records)
+    assert found.alarms == changes
+    assert found.counts == [("topk_changes_total", {"condition": "c"}, changes)]
+    return records
+
+
+def evaluate(*slots: list[Share]) -> Evaluation:
+    """Return the merged shares of a block."""
+    (merged,) = merge_shares(slots)
+    assert merged.condition == "c"
+    assert merged.evaluation is not None
+    return merged.evaluation
 
 
 def moves(records: list[Any]) -> list[tuple[Any, ...]]:
@@ -165,20 +176,22 @@ def test_list_that_cannot_be_built_again_is_withdrawn_by_one_slot_or_all(
     state = StoredState(30, UNKNOWN_WATERMARK, "", {}, groups).to_bytes()
     buffers = {"left": StreamBuffer(), "right": StreamBuffer()}
     withdrawn = withdraw_lists(CONDITION, buffers, state)
-    shares = [it for it in withdrawn if isinstance(it, Share)]
-    assert len(shares) == len(withdrawn) == len(records)
-    assert [it for one in shares for it in merge([one], [one])] == records
+    assert not withdrawn.results
+    assert len(withdrawn.shares) == len(records)
+    assert [it for one in withdrawn.shares for it in merge([one], [one])] == records
 
 
 def test_withdrawn_and_new_shares_of_a_condition_are_merged_apart() -> None:
     built = Moment(25, UNKNOWN_WATERMARK, "condition", is_lost=True)
     withdrawn = share(LocalList([A], [Step((BUILT, *NET), 25, [A], [])]), built)
     slots = [[*withdrawn, *share(LocalList([], changed([], [B])))] for _ in range(1)]
-    first, second = merge_shares(slots)
-    assert [len(it.results) for it in (first, second)] == [2, 2]
+    evaluations = [it.evaluation for it in merge_shares(slots) if it.evaluation]
+    assert [len(it.results) for it in evaluations] == [2, 2]
     (change, tombstone), (entered, present) = (
-        [record for result in it.results for record in result.records(9)] for it in (first, second)
+        [record for result in it.results for record in result.records(9)] for it in evaluations
     )
+    # Pairs that leave because the condition ends have no response time.
+    assert [(it.alarms, it.ready_us.tolist()) for it in evaluations] == [(1, []), (1, [30])]
     assert json.loads(change.value or b"")["reason"] == "condition"
     assert tombstone.value is None
     assert json.loads(entered.value or b"")["older"]["id"] == "a"
@@ -192,10 +205,42 @@ def test_every_slot_must_have_a_share() -> None:
     assert issubclass(MissingShareError, CorrelationError)
 
 
+def test_last_value_is_that_of_the_last_pair_of_a_full_list() -> None:
+    one, two = LocalList([], changed([], [A])), LocalList([], changed([], [B, C]))
+    assert evaluate(share(one), share(LocalList([], ()))).gauges == {}
+    assert evaluate(share(one), share(two)).gauges == {"topk_last_value": 4}
+    # The list itself has not changed.
+    kept = LocalList([B], ()), LocalList([A], changed([], [C]))
+    assert evaluate(*map(share, kept)).gauges == {"topk_last_value": 4}
+
+
+def test_pairs_that_records_of_the_block_completed_have_their_timestamps() -> None:
+    one, two = LocalList([C], changed([C], [A])), LocalList([A], changed([], [NEW]))
+    slots = [
+        [make_share(SlotShare(CONDITION, MOMENT, local, arrived_us))]
+        # C does not enter the merged list, and A has entered it before.
+        for local, arrived_us in ((one, {C.newer: 3, B.newer: 4}), (two, {NEW.newer: 5}))
+    ]
+    assert evaluate(*slots).record_timestamp_us.tolist() == [5]
+
+
+def test_removed_condition_is_in_the_order_of_the_shares() -> None:
+    withdrawn = share(LocalList([A], [Step((BUILT, *NET), 25, [A], [])]))
+    removed = Share("", "c", 0, b"")
+    begun = share(LocalList([], changed([], [B])))
+    slots = [[*withdrawn, removed, *begun], [*withdrawn, removed, *begun]]
+    found = merge_shares(slots)
+    assert [it.condition for it in found] == ["c"] * 3
+    assert [it.evaluation is None for it in found] == [False, True, False]
+    # A slot of a rebuilt job may have removed the condition before.
+    assert [it.evaluation for it in merge_shares([[removed], []])] == [None]
+
+
 def test_shares_keep_ids_that_are_not_text_and_the_topic_of_the_condition() -> None:
     raw = A._replace(older=SetRef(21, 0, b"\x00\xff", 9))
     condition = replace(CONDITION, similarity=HAMMING)
-    written = SlotShare(condition, MOMENT, LocalList([raw], changed([raw], [B])))
+    local = LocalList([raw], changed([raw], [B]))
+    written = SlotShare(condition, MOMENT, local, {B.newer: 7, raw.older: 8})
     found = SlotShare.from_bytes(written.to_bytes())
     assert found == written
     assert found.condition.output_topic == "mine"

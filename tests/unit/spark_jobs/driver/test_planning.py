@@ -108,7 +108,7 @@ def published_of(found: Published) -> Published:
 
 @pytest.fixture
 def removed(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """Return the keys whose records are removed from the state topic."""
+    """Return the keys whose records are removed from the topics of state and metrics."""
     found: list[bytes] = []
     monkeypatch.setattr(planning, "remove_records", lambda _, __, keys: found.extend(keys))
 
@@ -120,10 +120,12 @@ def removed(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 
 
 def settings(without_checkpoint: WithoutCheckpoint = "rebuild") -> Settings:
-    topics = SimpleNamespace(state="p.state")
+    topics = SimpleNamespace(state="p.state", metrics="p.metrics")
     return cast(
         "Settings",
-        SimpleNamespace(client={}, topics=topics, without_checkpoint=without_checkpoint),
+        SimpleNamespace(
+            prefix="p", client={}, topics=topics, without_checkpoint=without_checkpoint
+        ),
     )
 
 
@@ -227,6 +229,11 @@ def test_start_from_the_beginning_forgets_state_and_config_topic(removed: list[b
     layout = replace(checkpoint, "beginning", values)
     assert layout == Layout(1, (0, 1, 2), "new", 1)
     assert removed == list(values)
+    # Totals of merged results, and what the metrics topic says of them.
+    removed.clear()
+    merged = {b"p.sink.merged.totals": b"{}", **values}
+    replace(used(), "beginning", merged)
+    assert removed == [b"merged", *merged]
     assert read_plan(checkpoint) is None
     assert names(checkpoint) == set()
     # Another config topic belongs to the checkpoint now.

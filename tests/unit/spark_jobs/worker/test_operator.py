@@ -116,7 +116,8 @@ class Job:
         written = []
         for key, frame in rows.groupby("slot_key"):
             output = self.testers[int(str(key))].testInPandas(key, frame)
-            written += [record for blob in output["blob"] for record in unpack_records(blob)]
+            blobs = output["blob"][~output["is_share"].astype(bool)]
+            written += [record for blob in blobs for record in unpack_records(blob)]
         self.written += written
         return written
 
