@@ -105,7 +105,7 @@ def _follow_list(settings: Settings, name: str, count: int | None, *, as_json: b
     """Show the lists of a condition as JSON lines, or as tables."""
     from rich.live import Live
 
-    from cli.client.list_tables import ShownLists
+    from cli.client.list_tables import FittedLists, ShownLists
     from cli.client.lists import find_lists, follow_lists
 
     lists = find_lists(settings, name)
@@ -122,6 +122,11 @@ def _follow_list(settings: Settings, name: str, count: int | None, *, as_json: b
         for update in updates:
             console.print(shown.take(update))
         return
-    with Live(shown.render(), console=console, auto_refresh=False) as live:
-        for update in updates:
-            live.update(shown.take(update), refresh=True)
+    with Live(FittedLists(shown), console=console, auto_refresh=False) as live:
+        try:
+            for update in updates:
+                shown.apply(update)
+                live.refresh()
+        finally:
+            # All items remain above the prompt.
+            live.update(shown.render())

@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.console import Console
 
-from cli.client.list_tables import ShownLists
+from cli.client.list_tables import FittedLists, ShownLists
 from correlation.lists import Lists
 from correlation.resources.topics import Channel
 
@@ -67,3 +67,49 @@ def test_long_cells_are_wrapped_and_not_cut() -> None:
     shown = ShownLists("c", LISTS)
     shown.take(update(None, "x" * 100))
     assert "".join(lines_of(shown)).count("x") == 100
+
+
+def fitted(shown: ShownLists, height: int, width: int = 60) -> list[str]:
+    console = Console(width=width, height=height, highlight=False)
+    with console.capture() as captured:
+        console.print(FittedLists(shown))
+    return [it.rstrip() for it in captured.get().splitlines()]
+
+
+def test_list_is_cut_to_the_height_of_the_screen() -> None:
+    shown = ShownLists("c", LISTS)
+    assert fitted(shown, 3) == ["c: the list is empty"]
+    shown.take(update(None, *(f"x{n}" for n in range(1, 2001))))
+    rows = ["place  id", *(f"{n:<5}  x{n}" for n in range(1, 2001))]
+    title = "c  as of 1970-01-01T00:00:01Z"
+    assert fitted(shown, 10) == [title, *rows[:8], "and 1,993 more"]
+    # All items fit if they leave no room for the number of others.
+    assert fitted(shown, 2002) == [title, *rows]
+    assert fitted(shown, 2001) == [title, *rows[:1999], "and 2 more"]
+
+
+def test_lists_that_do_not_fit_are_counted() -> None:
+    shown = ShownLists("c", LISTS)
+    for number in range(23):
+        shown.take(update(f"k{number}", "x", "y", "z"))
+    shown.take(update("large", error="too_large"))
+    title = "c  {}  as of 1970-01-01T00:00:01Z"
+    top = [title.format("large") + "  too_large", "place  id"]
+    second = [title.format("k22"), "place  id", "1      x"]
+    assert fitted(shown, 7) == [*top, *second, "and 2 more", "and 22 more lists"]
+    assert fitted(shown, 8) == [*top, *second, "2      y", "3      z", "and 22 more lists"]
+    assert fitted(shown, 6) == [*top, "and 23 more lists"]
+    # Of all lists at most twenty are shown.
+    assert fitted(shown, 1000)[-1] == "and 4 more lists"
+
+
+def test_wrapped_items_fit_the_screen() -> None:
+    shown = ShownLists("c", LISTS)
+    shown.take(update(None, *(f"{n}" * 50 for n in range(1, 10))))
+    # Each id takes two lines.
+    *_, header, first, second, third, fourth, last = fitted(shown, 7, width=34)
+    assert header == "place  id"
+    assert [first, third] == ["1      " + "1" * 27, "2      " + "2" * 27]
+    assert [second.strip(), fourth.strip()] == ["1" * 23, "2" * 23]
+    assert last == "and 7 more"
+    assert fitted(shown, 8, width=34) == fitted(shown, 7, width=34)
