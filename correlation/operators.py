@@ -284,13 +284,13 @@ class Evaluation:
     record_timestamp_us : int64[l]
         Kafka's timestamp of the later record of each result that a record of the block completed,
         in µs. Results that the passing of time completed are left out.
-    ready_counts, record_counts : int64[k] and int64[l], or None
-        Number of alarms, and of results, with each of these times; None: one.
     gauges : mapping of str to number
         Present values of gauges that the kind declares, by name; a gauge that is missing has no
         value after this block.
     shares : sequence of Share
         Shares of results that need all slots.
+    ready_counts, record_counts : int64[k] and int64[l], or None
+        Number of alarms, and of results, with each of the times above; None: one.
     """
 
     results: Sequence[Result] = ()
@@ -298,10 +298,10 @@ class Evaluation:
     counts: Sequence[tuple[str, Mapping[str, str], int]] = ()
     ready_us: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     record_timestamp_us: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    ready_counts: NDArray[np.int64] | None = None
-    record_counts: NDArray[np.int64] | None = None
     gauges: Mapping[str, float] = field(default_factory=dict)
     shares: Sequence[Share] = ()
+    ready_counts: NDArray[np.int64] | None = None
+    record_counts: NDArray[np.int64] | None = None
 
 
 def join_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
