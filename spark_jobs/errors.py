@@ -70,6 +70,10 @@ class CheckpointStoreError(SparkJobError):
         )
 
 
+class LostLayoutError(CheckpointStoreError):
+    """The folder of the checkpoint was removed or replaced while the job runs."""
+
+
 class ConfigTopicError(SparkJobError):
     """The config topic was recreated, and the operator has not accepted the new topic."""
 

@@ -121,14 +121,20 @@ class Job:
                 if isinstance(error, _OF_BATCH) and not stop.is_set():
                     self._plan_again()
 
+    def _may_wait(self) -> bool:
+        """Report that the job is alive; return whether it may wait longer."""
+        self._parts.reporter.refresh()
+        return not self._parts.stop.is_set()
+
     def _plan_again(self) -> None:
         """Plan the batch of a query that has failed again, if possible now."""
-        if self._stores.are_closed and not self._rebuilding.has_plan:
+        if not self._rebuilding.has_plan and self._stores.close(self._may_wait):
             plan_again(self._parts, self._rebuilding.layout, self._replanning)
 
     def _run_once(self) -> None:
         checkpoint = self._parts.checkpoint
         check_layout(checkpoint, self._rebuilding.layout)
+        self._parts.claim.settle(self._parts.stop)
         self._wanted()  # raises an error if the config topic is not the same
         # At least as far as the batches: the programs wait for the streams registered there.
         self._parts.watch.read_to_end()
@@ -377,14 +383,7 @@ class Job:
     def _end(self, query: StreamingQuery, *, is_hanging: bool) -> None:
         """Stop the query; raise the error with which it has failed, unless it was hanging."""
         parts = self._parts
-
-        def may_wait() -> bool:
-            parts.reporter.refresh()
-            return not parts.stop.is_set()
-
-        stop_query(parts.session, query, parts.settings.max_batch_seconds, may_wait)
-        if not parts.stop.is_set():
-            self._stores.close()
+        stop_query(parts.session, query, parts.settings.max_batch_seconds, self._may_wait)
         error = None if is_hanging else parts.checkpoint.query_error(query)
         if error is not None:
             raise error

@@ -205,7 +205,7 @@ def _run_job(
     state = read_state(settings.client, topics.state)
     marks = read_marks(state)
     written = -1
-    results = _topics_with_results(offsets, topics)
+    results = topics_with_results(offsets, topics)
     if start is None:
         written = check_checkpoint(checkpoint, layout, settings, owner, marks)
         layout = prepare_layout(checkpoint, session, layout, settings, state, slots, results)
@@ -239,12 +239,15 @@ def _run_job(
     Job(parts).run()
 
 
-def _topics_with_results(offsets: KafkaOffsets, topics: Topics) -> set[str]:
+def topics_with_results(offsets: KafkaOffsets, topics: Topics) -> set[str]:
     """Return the topics of results to which records were written, even if none is left."""
     partitions = offsets.partitions()
     names = [topics.alarms, *map(topics.of, topics.channels)]
     places = [(name, number) for name in names for number in range(partitions.get(name, 0))]
-    return {name for (name, _), end in offsets.ends(places).items() if end}
+    begins = offsets.begins(places)
+    # Records of an aborted transaction move the end, too, but consumers never receive them.
+    after = offsets.after_last_records(offsets.ends(places), begins)
+    return {name for name, number in places if after.get((name, number)) or begins[name, number]}
 
 
 def _missing(

@@ -169,7 +169,7 @@ class TimingOperator:
                 limited = len(pairs) > left
                 pairs = pairs.select(slice(left))
                 left -= len(pairs)
-            if len(pairs) and part.is_kept:
+            if len(pairs) and (part.is_kept or len(pairs) <= room):
                 found.append(self._keep(view, pairs))
                 room -= len(pairs)
             elif len(pairs):

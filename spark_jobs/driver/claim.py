@@ -11,6 +11,8 @@ from spark_jobs.sink.ownership import claims_of
 from spark_jobs.sink.transactional_client import UnusableProducerError
 
 if TYPE_CHECKING:
+    import threading
+
     from correlation.resources.topics import Topics
     from spark_jobs.settings import Properties
     from spark_jobs.sink.options import Owner
@@ -34,10 +36,16 @@ class Claim:
         librdkafka properties.
     owner : Owner
         The claim, which was just written.
+
+    Attributes
+    ----------
+    attempted : Owner or None
+        Claim that replaces it, as long as Kafka has not answered whether it is in force.
     """
 
     def __init__(self, topics: Topics, properties: Properties, owner: Owner) -> None:
         self.owner = owner
+        self.attempted: Owner | None = None
         self._claims = claims_of(topics, properties)
         self._look_at = 0.0
         self._renew_at = time.monotonic() + _RENEW_SECONDS
@@ -67,10 +75,33 @@ class Claim:
         ProducerFencedError, UnusableProducerError
             When the claim cannot be written.
         """
-        self.owner = self._claims.replace(self.owner)
+        # A commit without an answer may be in force: then the claim is found, and adopted.
+        self.attempted = self.attempted or self.owner.replaced()
+        self.owner = self._claims.replace(self.owner, self.attempted)
+        self.attempted = None
         self._renew_at = time.monotonic() + _RENEW_SECONDS
         self._claims.fence_sink(self.owner)
         return self.owner
+
+    def settle(self, stop: threading.Event) -> None:
+        """Repeat a replacement that Kafka has not answered: it may be in force.
+
+        Parameters
+        ----------
+        stop : threading.Event
+            Ends the wait for Kafka.
+
+        Raises
+        ------
+        ClaimLostError
+            When another job has claimed the installation.
+        """
+        while self.attempted is not None and not stop.is_set():
+            try:
+                self.replace()
+            except (ProducerFencedError, UnusableProducerError) as error:
+                _log.warning("the claim of the installation was not replaced: %s", error)
+                stop.wait(_LOOK_SECONDS)
 
     def look(self) -> None:
         """Check every few seconds that no other job has claimed the installation.

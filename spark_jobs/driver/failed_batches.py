@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 _READ_SECONDS = 60.0
 # The batch is then repeated as it is.
-_PASSING = (KafkaException, CheckpointStoreError, ProducerFencedError, UnusableProducerError)
+_NOT_PLANNED = (KafkaException, CheckpointStoreError, ProducerFencedError, UnusableProducerError)
 
 
 def plan_again(parts: Parts, layout: Layout, replanning: Replanning) -> None:
@@ -62,5 +62,5 @@ def plan_again(parts: Parts, layout: Layout, replanning: Replanning) -> None:
             parts.checkpoint, layout, parts.settings, owner, read_marks(values)
         )
         replanning.discard_unwritten(written)
-    except _PASSING as error:
+    except _NOT_PLANNED as error:
         _log.warning("the batch is repeated, and was not planned again: %s", error)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from spark_jobs.driver.session import max_tasks
-from spark_jobs.errors import CheckpointMismatchError, CheckpointStoreError
+from spark_jobs.errors import CheckpointMismatchError, LostLayoutError
 from spark_jobs.worker.slots import slot_keys
 
 if TYPE_CHECKING:
@@ -171,12 +171,12 @@ def check_layout(checkpoint: Checkpoint, layout: Layout) -> None:
 
     Raises
     ------
-    CheckpointStoreError
+    LostLayoutError
         When the stored layout is missing or differs. The folder of an unmounted store looks empty,
         and a query would read all topics again.
     """
     stored = checkpoint.read(_LAYOUT)
     if stored is None or orjson.loads(stored)["id"] != layout.id:
-        raise CheckpointStoreError(
+        raise LostLayoutError(
             checkpoint.location, f"{_LAYOUT} of this checkpoint is missing (is its volume mounted?)"
         )

@@ -160,7 +160,8 @@ def prepare_layout(
         return layout
     generations = read_generations(values)
     if not generations:
-        if written:
+        # A query whose first batch was not written begins again.
+        if written and checkpoint.query_id() is None:
             raise _lost_state("COINCIDE_CHECKPOINT: is empty, and", settings, written)
         return layout
     plan = _plan_rebuild(session, layout, generations, slots, settings.without_checkpoint)

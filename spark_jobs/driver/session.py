@@ -60,6 +60,8 @@ def session_properties(settings: Settings) -> dict[str, str]:
         # The state store writes and uploads only the changes of a batch.
         "spark.sql.streaming.stateStore.providerClass": _STATE,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        # The driver waits for it when it closes the stores of a failed query.
+        "spark.sql.streaming.stateStore.maintenanceShutdownTimeout": "5s",
         # Packed rows are few and large. Arrow's batches of them are limited in bytes: the JVM holds
         # several batches in direct memory, and copies a column while it grows.
         "spark.sql.execution.arrow.maxBytesPerBatch": str(32 * 1024 * 1024),

@@ -11,14 +11,19 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JError
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 _log = logging.getLogger(__name__)
 
 # A task that was cancelled ends with its Python worker's next rows.
 _TASKS_SECONDS = 30.0
-_POLL_SECONDS = 0.02
+_POLL_SECONDS = 0.1
 
 
 class StateStores:
@@ -32,30 +37,47 @@ class StateStores:
 
     def __init__(self, session: SparkSession) -> None:
         self._session = session
-        # Whether nothing writes to the state of an ended query any more.
-        self.are_closed = True
 
-    def close(self) -> None:
-        """Close the stores of all queries; none may run.
+    def close(self, may_wait: Callable[[], bool]) -> bool:
+        """Close the stores of all queries, none of which may run.
 
-        If this is not possible once, `are_closed` remains false: Spark may keep a store for an
-        hour.
+        Parameters
+        ----------
+        may_wait : callable
+            Called while tasks still run; returns False when the wait must end.
+
+        Returns
+        -------
+        bool
+            Whether nothing writes to the state of an ended query any more.
         """
-        if self.are_closed and not self._close():
-            self.are_closed = False
-
-    def _close(self) -> bool:
         context = self._session.sparkContext
         if not str(context.master).startswith("local"):
             return False
-        # Spark's Python API knows neither the tasks of an executor nor the stores.
-        tracker: Any = context._jsc.sc().statusTracker()  # noqa: SLF001 - see above
+        try:
+            return self._close(context, may_wait)
+        except Py4JError as error:
+            _log.warning("the state stores could not be closed: %s", error)
+            return False
+
+    def _close(self, context: SparkContext, may_wait: Callable[[], bool]) -> bool:
+        # Spark's Python API knows neither running tasks nor the stores. The scheduler itself is
+        # asked: the listeners that serve the web page are behind it.
+        scheduler: Any = context._jsc.sc().taskScheduler()  # noqa: SLF001 - see above
         deadline = time.monotonic() + _TASKS_SECONDS
-        while any(it.numRunningTasks() for it in tracker.getExecutorInfos()):
-            if time.monotonic() >= deadline:
+        while _runs_tasks(scheduler):
+            if time.monotonic() >= deadline or not may_wait():
                 _log.warning("tasks of the ended query still run")
                 return False
             time.sleep(_POLL_SECONDS)
         jvm: Any = self._session._jvm  # noqa: SLF001 - see above
         jvm.org.apache.spark.sql.execution.streaming.state.StateStore.stop()
         return True
+
+
+def _runs_tasks(scheduler: Any) -> bool:  # noqa: ANN401 - an object of Java
+    numbers = scheduler.runningTasksByExecutors().valuesIterator()
+    running = 0
+    while numbers.hasNext():
+        running += numbers.next()
+    return running > 0

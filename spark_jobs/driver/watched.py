@@ -12,6 +12,7 @@ from spark_jobs.driver.checkpoint import parse_offsets
 from spark_jobs.driver.heartbeats import Ticker
 from spark_jobs.driver.layout import check_layout
 from spark_jobs.driver.stalls import Pace, StallWatch
+from spark_jobs.errors import CheckpointStoreError, LostLayoutError
 from spark_jobs.worker.positions import as_places
 
 if TYPE_CHECKING:
@@ -155,13 +156,13 @@ class Watched:
 
         Raises
         ------
-        CheckpointStoreError
+        LostLayoutError
             When the checkpoint was removed: Spark would go on and create a part of it again.
         """
         if time.monotonic() < self._next_tick:
             return
         self._next_tick = time.monotonic() + self._parts.settings.heartbeat_seconds
-        check_layout(self._parts.checkpoint, self._parts.layout)
+        self._check_layout()
         try:
             found = self._ticker.tick(self._completed)
             self._ends = self._limited(self._parts.offsets.committed_ends(found.ends))
@@ -178,6 +179,15 @@ class Watched:
         lag = self._lag()
         self._parts.reporter.lag(lag)
         self._stalls.wait(is_waiting=any(lag.values()) or _runs_batch(query))
+
+    def _check_layout(self) -> None:
+        """Check that the checkpoint is there; a store that cannot be read is left to Spark."""
+        try:
+            check_layout(self._parts.checkpoint, self._parts.layout)
+        except LostLayoutError:
+            raise
+        except CheckpointStoreError as error:
+            _log.warning("the checkpoint was not checked: %s", error)
 
     def is_hanging(self) -> bool:
         """Report a stalled query; return whether it hangs and must be restarted."""

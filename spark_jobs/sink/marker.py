@@ -131,5 +131,10 @@ def read_marks(values: Mapping[bytes, bytes]) -> dict[str, int]:
     values : mapping of bytes to bytes
         Newest value of each key of the state topic.
     """
-    marks = (orjson.loads(value) for key, value in values.items() if generation_of(key) is None)
-    return {it[_GROUP]: it[_NEXT] for it in marks}
+    marks: dict[str, int] = {}
+    for key, value in values.items():
+        if generation_of(key) is None:
+            # Totals of merged results have the mark, too; an earlier version leaves them behind.
+            mark = orjson.loads(value)
+            marks[mark[_GROUP]] = max(mark[_NEXT], marks.get(mark[_GROUP], 0))
+    return marks

@@ -83,6 +83,8 @@ def write_merged(batch: int, query: str, blobs: Sequence[bytes], options: SinkOp
         known = _decode(_totals_before(producer.next_batch(), target, options.properties))
         if not any(it in known for it in removed):
             return
+    # Before the transaction, which an error would leave open.
+    _decode(_totals_before(producer.next_batch(), target, options.properties))
     packed = [*pack_results(results, detected_at_us, target.topics), *later]
     totals = _TotalsAfter(batch, merged, detected_at_us, target, options.properties)
     if producer.write(batch, _Output(producer, packed, totals)):
@@ -195,7 +197,7 @@ def _await_totals(target: Target, next_batch: int, properties: Properties) -> by
     KafkaException
         When the state topic cannot be read.
     """
-    deadline = time.monotonic() + _PATIENCE_SECONDS
+    deadline, pause_seconds = time.monotonic() + _PATIENCE_SECONDS, _PAUSE_SECONDS
     while True:
         value = _read_totals(target, properties)
         # A new query goes on with the totals of the query before.
@@ -207,7 +209,8 @@ def _await_totals(target: Target, next_batch: int, properties: Properties) -> by
         if time.monotonic() > deadline:
             _log.warning("merged results are counted from 0: their totals are not in Kafka")
             return b""
-        time.sleep(_PAUSE_SECONDS)
+        time.sleep(pause_seconds)
+        pause_seconds *= 2
 
 
 def _read_totals(target: Target, properties: Properties) -> bytes:

@@ -5,6 +5,7 @@ Spark also imports this module in processes that do not write, so its imports ar
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple, Self
 
@@ -33,6 +34,10 @@ class Owner(NamedTuple):
     checkpoint: str
     start: str
     partitions: int
+
+    def replaced(self) -> Self:
+        """Return the next claim of the same job."""
+        return self._replace(number=self.number + 1, start=uuid.uuid4().hex)
 
     def to_json(self) -> str:
         """Return the token: all fields except the number."""

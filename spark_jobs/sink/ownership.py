@@ -181,11 +181,16 @@ class Claims:
         self.fence_sink(owner)
         return owner
 
-    def replace(self, own: Owner) -> Owner:
+    def replace(self, own: Owner, new: Owner) -> Owner:
         """Replace a claim by a new one of the same job, unless another job has claimed.
 
         Workers that have the former claim write no more once their producers are fenced off
-        (`fence_sink`).
+        (`fence_sink`). It may be repeated with the same claims.
+
+        Parameters
+        ----------
+        own, new : Owner
+            The present claim, and the one that replaces it (`Owner.replaced`).
 
         Raises
         ------
@@ -194,11 +199,11 @@ class Claims:
         ProducerFencedError, UnusableProducerError
             When the claim cannot be written.
         """
-        start = uuid.uuid4().hex
 
         def next_claim(found: Owner | None) -> Owner:
-            self._checked(own, found)
-            return own._replace(number=own.number + 1, start=start)
+            if found is None or found.start != new.start:
+                self._checked(own, found)
+            return new
 
         return self._replace(next_claim)
 

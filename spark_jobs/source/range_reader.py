@@ -33,7 +33,7 @@ _POLL_BYTES = 4 * 1024 * 1024
 _POLL_SECONDS = 0.1
 # Max time in which no incomplete range advances.
 _SILENT_SECONDS = 120.0
-# Time after which the reader asks once whether the topics still exist.
+# Time after which a silent reader asks whether the topics still exist, and asks again.
 _ASK_SECONDS = 5.0
 _ANSWER_SECONDS = 30.0
 _CLIENT: dict[str, str | int] = {
@@ -100,7 +100,7 @@ class RangeReader:
 
     def _blocks(self) -> Iterator[list[Run]]:
         records, size, advanced_at = 0, 0, time.monotonic()
-        has_asked = False
+        asked_at = advanced_at
         poll_records = _FIRST_POLL_RECORDS
         while self._waiting:
             messages = self._consumer.consume(poll_records, 0.0)
@@ -115,13 +115,13 @@ class RangeReader:
                     poll_records = max(1, min(fitting, _POLL_RECORDS))
             now = time.monotonic()
             if self._waiting != before:
-                advanced_at, has_asked = now, False
+                advanced_at = asked_at = now
             elif now - advanced_at > _SILENT_SECONDS:
                 place, (_, end) = next(iter(self._waiting.items()))
                 raise timed_out(place, f"was not read up to offset {end} in time")
-            elif now - advanced_at > _ASK_SECONDS and not has_asked:
-                has_asked = True
+            elif now - asked_at > _ASK_SECONDS:
                 self._check_topics()
+                asked_at = time.monotonic()
             if records >= _BLOCK_RECORDS or size >= _BLOCK_BYTES:
                 yield self._finish_block()
                 records, size = 0, 0
@@ -134,7 +134,7 @@ class RangeReader:
         waiting = {place[0]: (place, found.end) for place, found in self._waiting.items()}
         for topic, (place, end) in waiting.items():
             try:
-                error = self._consumer.list_topics(topic, _ANSWER_SECONDS).topics[topic].error
+                error = self._consumer.list_topics(topic, _ASK_SECONDS).topics[topic].error
             except KafkaException:
                 # The reader waits for the broker.
                 return

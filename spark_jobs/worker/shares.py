@@ -36,7 +36,9 @@ class SlotShares(NamedTuple):
     def to_bytes(self) -> bytes:
         """Write the shares as one byte string."""
         blobs = BytesColumn.from_list([it.blob for it in self.shares])
-        names = [[it.kind, it.condition, it.version, it.has_changes] for it in self.shares]
+        names = [
+            [it.kind, it.condition, it.version, it.has_changes, it.is_live] for it in self.shares
+        ]
         meta = {"slots": self.slots, "detected_at": self.detected_at_us, "shares": names}
         later = BytesColumn.from_list(list(self.later))
         return compressed(pack_columns({"blob": blobs, "later": later}, meta))
@@ -47,8 +49,8 @@ class SlotShares(NamedTuple):
         columns, meta = unpack_columns(decompressed(blob))
         blobs = cast("BytesColumn", columns["blob"]).to_list()
         shares = [
-            Share(kind, condition, version, it, has_changes)
-            for (kind, condition, version, has_changes), it in zip(
+            Share(kind, condition, version, it, has_changes, is_live)
+            for (kind, condition, version, has_changes, is_live), it in zip(
                 meta["shares"], blobs, strict=True
             )
         ]

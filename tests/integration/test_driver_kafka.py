@@ -1,16 +1,23 @@
-"""The driver reads the config topic."""
+"""The driver reads the config topic, and finds out whether there are results."""
 
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from correlation.errors import UnknownRecordVersionError
+from correlation.kinds import topics_of
 from correlation.resources.streams import Stream
+from kafka_client.topic_offsets import KafkaOffsets
 from spark_jobs.driver.config_watch import ConfigWatch
-from tests.support.kafka import Sent, create_topics, produce
+from spark_jobs.main import topics_with_results
+from tests.support.kafka import Sent, create_topics, produce, produce_in_transaction
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.workload import NearCondition, stream_resource
 
 pytestmark = pytest.mark.kafka
@@ -97,3 +104,21 @@ def test_newest_record_decides_also_where_it_cannot_be_read(
         assert not watch.streams
         assert not watch.output_topics
         assert [it.shown_key for it in watch.unreadable] == ["stream/a", "condition/c"]
+
+
+def test_records_of_aborted_transactions_are_no_results(
+    kafka_bootstrap: str, topic_prefix: str
+) -> None:
+    topics = topics_of(topic_prefix)
+    create_topics(kafka_bootstrap, {topics.alarms: 2, topics.channel_topic("topk"): 1})
+    with closing(KafkaOffsets({"bootstrap.servers": kafka_bootstrap}, topic_prefix)) as offsets:
+        sent = [Sent(b"{}", b"k", partition=1)]
+        produce_in_transaction(kafka_bootstrap, topics.alarms, sent, aborted=True)
+        assert topics_with_results(offsets, topics) == set()
+        produce_in_transaction(kafka_bootstrap, topics.alarms, sent)
+        assert topics_with_results(offsets, topics) == {topics.alarms}
+        # None is left.
+        everything = TopicPartition(topics.alarms, 1, -1)
+        client = AdminClient({"bootstrap.servers": kafka_bootstrap})
+        client.delete_records([everything])[everything].result(PATIENCE_SECONDS)
+        assert topics_with_results(offsets, topics) == {topics.alarms}

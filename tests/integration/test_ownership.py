@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
@@ -226,6 +227,35 @@ def test_driver_renews_its_claim_until_another_job_has_claimed(
     with pytest.raises(ClaimLostError):
         installation.claims.renew(owner)
     assert installation.claims.read() == winner
+
+
+def test_replaced_claim_is_in_force_also_if_it_is_repeated(installation: Installation) -> None:
+    owner = installation.claim("one")
+    used, new = installation.producer(owner), owner.replaced()
+    # The first answer may have been lost.
+    for _ in range(2):
+        assert installation.claims.replace(owner, new) == new
+    assert installation.claims.find(new) == new
+    installation.claims.fence_sink(new)
+    with pytest.raises(ClaimLostError):
+        used.write(0, [installation.record("of the former claim")])
+    assert installation.producer(new).write(0, [installation.record("of the new one")]) == 1
+    assert installation.written() == ["of the new one"]
+    other = installation.claim("two")
+    with pytest.raises(ClaimLostError):
+        installation.claims.replace(owner, new)
+    assert installation.claims.find(other) == other
+
+
+def test_driver_adopts_a_replacement_whose_answer_was_lost(installation: Installation) -> None:
+    owner = installation.claim("one")
+    claim = Claim(installation.topics, installation.properties, owner)
+    claim.attempted = owner.replaced()
+    installation.claims.replace(owner, claim.attempted)
+    claim.settle(threading.Event())
+    assert claim.owner == installation.claims.read()
+    assert claim.owner.start != owner.start
+    claim.look()
 
 
 def test_p_owner_claim_of_more_partitions_is_seen_by_the_next_owner(

@@ -191,6 +191,9 @@ class World:
     def after_last_records(self, *_: object) -> dict[Place, int]:
         return {}
 
+    def settle(self, _: threading.Event) -> None:
+        """Find that no claim is unsettled."""
+
     def look(self) -> None:
         """Find that no other job has claimed the installation."""
 

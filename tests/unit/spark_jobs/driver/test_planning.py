@@ -209,6 +209,11 @@ def test_results_without_state_are_not_written_again_unless_ordered() -> None:
     assert checkpoint.files == before
     found = prepare_layout(checkpoint, SESSION, layout, settings("beginning"), {}, 2, written)
     assert found == layout
+    # Of this query, only the first batch was begun, and then removed.
+    begun = Files()
+    write_layout(begun, layout)
+    begun.write("query/metadata", b'{"id":"q"}')
+    assert prepare_layout(begun, SESSION, layout, settings(), {}, 2, written) == layout
     assert replace(checkpoint, "beginning", {}, written=written).id == "new"
 
 

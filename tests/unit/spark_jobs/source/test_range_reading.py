@@ -173,7 +173,7 @@ def test_record_after_the_range_ends_it() -> None:
     assert read(Consumer(records(P0, 6, 9)), ("t", 0, 3, 5)) == {}
 
 
-def test_topics_that_exist_are_asked_for_once_and_waited_for(
+def test_topics_that_exist_are_asked_for_and_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(range_reader, "_ASK_SECONDS", 0.0)
@@ -186,4 +186,5 @@ def test_topics_that_exist_are_asked_for_once_and_waited_for(
 
     with pytest.raises(KafkaException, match="was not read up to offset 10 in time"):
         read(Existing(), ("t", 0, 0, 10), ("t", 1, 0, 10))
-    assert asked == ["t"]
+    # One question for both partitions, again and again.
+    assert set(asked) == {"t"}
