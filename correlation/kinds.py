@@ -129,6 +129,7 @@ def condition_from_document(name: str, version: int, document: Mapping[str, Any]
 
 def open_readers() -> list[ResultReader]:
     """Return new readers of the output records of all kinds; kinds may share a reader."""
-    shared = {kind.open_reader for kind in KINDS.values() if kind.open_reader is not None}
+    # In the order of the kinds: a foreign record may be claimed by several.
+    shared = dict.fromkeys(it.open_reader for it in KINDS.values() if it.open_reader is not None)
     own = [kind.reader() for kind in KINDS.values() if kind.open_reader is None]
     return [*(open_reader() for open_reader in shared), *own]

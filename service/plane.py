@@ -11,7 +11,7 @@ from correlation.kinds import KINDS, to_condition
 from correlation.resources.records import ResourceKind
 from service.alarms.feed import AlarmFeed
 from service.alarms.records import as_item
-from service.alarms.showing import request_explanation, show_record
+from service.alarms.showing import is_writable, request_explanation, show_record
 from service.configuration_writes import ConfigurationWrites
 from service.errors import DocumentErrors, NotFoundError, ServiceError
 from service.explaining import Explainer
@@ -232,10 +232,11 @@ class ControlPlane:
         record = self.alarms.find(topic, partition, offset)
         value = record.parse()
         shown = show_record(value)
-        events = {} if shown is None else shown.events
+        found = () if shown is None else shown.events.items()
+        events = [{"label": label, "event": it} for label, it in found]
         return {
             **as_item(record, value, shown),
-            "events": [{"label": label, "event": it} for label, it in events.items()],
+            "events": events if is_writable(events) else [],
             "explain": self._request_explanation(record.condition, value),
         }
 

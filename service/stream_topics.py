@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 _LOGGER = logging.getLogger(__name__)
 
 _CONSEQUENCES = {
-    CLEANUP: "Kafka removes events when a later record has the same key, before they are read or "
-    "when a job without its checkpoint needs them again",
+    CLEANUP: "Kafka removes an event when a later record has its key, even if the job has not read "
+    "it yet, or needs it again without its checkpoint",
     TIMESTAMPS: "a live stream cannot reject events dated in the future, and one "
     "wrong clock makes all other events late",
     RETENTION: "conditions need events for a longer time, and a job without its checkpoint cannot "

@@ -8,8 +8,10 @@ registrations are then at least as new as those that the state is based on.
 from __future__ import annotations
 
 import json
+import os
 import time
 from base64 import b64decode, b64encode
+from contextlib import suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,6 +22,7 @@ from cli.client.committed import read_committed
 from cli.client.lines import counted
 from cli.client.topics import broker_error
 from cli.errors import BrokerError, UsageError
+from correlation.limits import CONFIG_RECORD_BYTES
 from kafka_client.messages import as_bytes, message_headers
 from kafka_client.rights import with_right
 
@@ -34,6 +37,10 @@ CONFIG, STATE = "config", "state"
 PARTS = (STATE, CONFIG)
 _VERSION = 1
 _ANSWER_SECONDS = 60.0
+# The max that brokers accept by default is three times as long.
+_TRANSACTION_MS = 300_000
+# For keys, headers and the batch around a record of the max size.
+_MARGIN_BYTES = 1024 * 1024
 
 
 class Record(NamedTuple):
@@ -112,7 +119,7 @@ def read_backup(settings: Settings) -> Backup:
 def _newest(settings: Settings, part: str) -> Iterator[Record]:
     """Yield the newest record of each key, in the order of their offsets."""
     found: dict[bytes, Record] = {}
-    for message in read_committed(settings, _topic(settings, part)):
+    for message in read_committed(settings, _topic(settings, part), follows=True):
         key = as_bytes(message.key()) or b""
         headers = [(name, as_bytes(value)) for name, value in message_headers(message)]
         found.pop(key, None)
@@ -135,6 +142,7 @@ def write_file(backup: Backup, file: Path) -> None:
         try:
             written.writelines(f"{json.dumps(line)}\n" for line in lines)
             written.flush()
+            os.fsync(written.fileno())
             Path(written.name).replace(file)
         except BaseException:
             Path(written.name).unlink(missing_ok=True)
@@ -167,7 +175,10 @@ def read_file(file: Path) -> Backup:
             records.append(Record.from_line(_parse(file, lines, place)))
         except (ValueError, KeyError, TypeError) as error:
             raise _not_a_line(file, place) from error
-    return Backup(str(head.get("prefix")), int(head.get("made_at", 0)), records)
+    prefix, made_at = head.get("prefix"), head.get("made_at")
+    if not isinstance(prefix, str) or not isinstance(made_at, int):
+        raise _not_a_line(file, 0)
+    return Backup(prefix, made_at, records)
 
 
 def _parse(file: Path, lines: Sequence[bytes], place: int) -> dict[str, Any]:
@@ -176,7 +187,7 @@ def _parse(file: Path, lines: Sequence[bytes], place: int) -> dict[str, Any]:
     except (ValueError, IndexError) as error:
         raise _not_a_line(file, place % max(len(lines), 1)) from error
     if not isinstance(found, dict):
-        raise _not_a_line(file, place)
+        raise _not_a_line(file, place % len(lines))
     return found
 
 
@@ -211,43 +222,59 @@ def restore(settings: Settings, backup: Backup, parts: Collection[str]) -> None:
         )
     for part in parts:
         topic = _topic(settings, part)
-        if any(read_committed(settings, topic)):
+        # A message without a value is false.
+        if next(read_committed(settings, topic), None) is not None:
+            other = STATE if part == CONFIG else CONFIG
             raise UsageError(
-                f"{topic} has records, which a restore would mix with those of the backup; stop "
-                "service and job, delete the topic, and start the service, which creates it"
+                f"{topic} has records, which a restore would mix with those of the backup; to "
+                f"restore the other topic, add --only {other}; to replace this one, stop service "
+                "and job, delete the topic, and start the service, which creates it"
             )
     _write(settings, [it for it in backup.records if it.part in parts])
 
 
 def _write(settings: Settings, records: Sequence[Record]) -> None:
+    """Write all records or none."""
+    properties = {
+        **settings.client,
+        "transactional.id": f"{settings.prefix}.cli.restore",
+        "transaction.timeout.ms": _TRANSACTION_MS,
+        "message.max.bytes": CONFIG_RECORD_BYTES + _MARGIN_BYTES,
+    }
+    try:
+        producer = Producer(properties)
+        producer.init_transactions(_ANSWER_SECONDS)
+        producer.begin_transaction()
+        try:
+            _send(producer, settings, records)
+            producer.commit_transaction(_ANSWER_SECONDS)
+        except (KafkaException, BrokerError):
+            with suppress(KafkaException):
+                producer.abort_transaction(_ANSWER_SECONDS)
+            raise
+    except KafkaException as error:
+        raise broker_error(settings, error) from error
+
+
+def _send(producer: Producer, settings: Settings, records: Sequence[Record]) -> None:
     failures: list[tuple[KafkaError, str]] = []
 
     def delivered(error: KafkaError | None, message: Message) -> None:
         if error is not None:
             failures.append((error, message.topic() or ""))
 
-    try:
-        producer = Producer(
-            {**settings.client, "transactional.id": f"{settings.prefix}.cli.restore"}
-        )
-        producer.init_transactions(_ANSWER_SECONDS)
-        producer.begin_transaction()
-        for it in records:
-            topic = _topic(settings, it.part)
-            headers: list[tuple[str, str | bytes | None]] = [*it.headers]
-            while True:
-                try:
-                    producer.produce(topic, it.value, it.key, 0, delivered, headers=headers)
-                    break
-                except BufferError:
-                    producer.poll(1)
-        left = producer.flush(_ANSWER_SECONDS)
-        if failures or left:
-            producer.abort_transaction(_ANSWER_SECONDS)
-            raise BrokerError(_describe_failure(settings, len(failures) + left, failures))
-        producer.commit_transaction(_ANSWER_SECONDS)
-    except KafkaException as error:
-        raise broker_error(settings, error) from error
+    for it in records:
+        topic = _topic(settings, it.part)
+        headers: list[tuple[str, str | bytes | None]] = [*it.headers]
+        while True:
+            try:
+                producer.produce(topic, it.value, it.key, 0, delivered, headers=headers)
+                break
+            except BufferError:
+                producer.poll(1)
+    left = producer.flush(_ANSWER_SECONDS)
+    if failures or left:
+        raise BrokerError(_describe_failure(settings, len(failures) + left, failures))
 
 
 def _describe_failure(

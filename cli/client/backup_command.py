@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from cli.client.lines import counted
+from cli.errors import UsageError
 from cli.settings import read_settings
 from correlation.printable import printable
 from correlation.resources.times import describe_moment
@@ -29,6 +30,10 @@ def backup(
     from cli.client.backup import CONFIG, STATE, read_backup, write_file  # noqa: PLC0415
 
     made = read_backup(read_settings(bootstrap=bootstrap))
+    if not made.count(CONFIG) and file.exists():
+        raise UsageError(
+            f"{file} exists, and the installation has no registrations; use the name of a new file"
+        )
     write_file(made, file)
     registrations = counted(made.count(CONFIG), "registration")
     records = counted(made.count(STATE), "record")

@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 
     from cli.settings import Settings
 
+# After any offset: the end of the partition ends the read.
+_NEVER = 2**62
 
-def read_committed(settings: Settings, topic: str) -> Iterator[Message]:
+
+def read_committed(settings: Settings, topic: str, *, follows: bool = False) -> Iterator[Message]:
     """Yield the records of a topic, in order within each partition.
 
     Parameters
@@ -25,6 +28,9 @@ def read_committed(settings: Settings, topic: str) -> Iterator[Message]:
         Broker address.
     topic
         Name of the topic. Records written during the read may be missing.
+    follows
+        Whether records written during the read are read too, up to the end of each partition. Kafka
+        may remove a record of a compacted topic as soon as a later one has its key.
 
     Raises
     ------
@@ -33,4 +39,7 @@ def read_committed(settings: Settings, topic: str) -> Iterator[Message]:
     """
     with connected(settings, open_consumer) as consumer:
         places = partitions_of(consumer, settings, topic)
-        yield from read_ranges(consumer, list_ranges(consumer, places, METADATA_SECONDS))
+        ranges = list_ranges(consumer, places, METADATA_SECONDS)
+        if follows:
+            ranges = {place: it._replace(end=_NEVER) for place, it in ranges.items()}
+        yield from read_ranges(consumer, ranges)

@@ -9,7 +9,7 @@ from correlation.record_fields import Fields
 from correlation.reporting import ShownRecord
 from correlation.resources.attributes import describe_attributes
 from correlation.resources.times import describe_moment
-from correlation.timing.alarm_format import TARGETS
+from correlation.timing.alarm_format import TARGETS, TIMING_KINDS
 from correlation.timing.factored.expanding import Expander, is_factored
 
 if TYPE_CHECKING:
@@ -44,7 +44,8 @@ class AlarmReader:
 
     def claims(self, record: Mapping[str, Any]) -> bool:
         """Return whether a record is an alarm or a part of factored alarms."""
-        return is_factored(record) or "decided_by" in record
+        kind = record.get("kind")
+        return is_factored(record) or ("decided_by" in record and kind in (None, *TIMING_KINDS))
 
     def read(self, record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """Return the alarms of a record; see `ResultReader.read`."""
@@ -88,6 +89,9 @@ def events_to_explain(
     searches for in Kafka. Other records have no pair.
     """
     if is_factored(record) or not _is_alarm(record) or record["b"] is None:
+        return {}
+    # The condition may read other streams now.
+    if [record[role]["stream"] for role in ("a", "b")] != [condition.a, condition.b]:
         return {}
     by_id = any(streams[name].has_shapes for name in (condition.a, condition.b))
     return {role: _give_event(record[role], by_id=by_id) for role in ("a", "b")}

@@ -65,6 +65,9 @@ def events_to_explain(
     a, b = change["older"], change["newer"]
     if a["stream"] != condition.a:
         a, b = b, a
+    if (a["stream"], b["stream"]) != (condition.a, condition.b):
+        # The condition reads other streams now.
+        return {}
     return {"a": {"id": a["id"]}, "b": {"id": b["id"]}}
 
 

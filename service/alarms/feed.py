@@ -128,10 +128,13 @@ class AlarmFeed:
         ------
         AlarmNotFoundError
             When it is not in memory.
+        NotReadyError
+            When the topics are not known yet.
         NoAlarmsError
             When the service does not read alarms.
         """
         self._check_is_on()
+        self._key()
         found = self._memory.find(topic, partition, offset)
         if found is None:
             raise AlarmNotFoundError(
@@ -160,9 +163,7 @@ class AlarmFeed:
             When the topics are not known yet, or the broker does not answer.
         """
         self._check_is_on()
-        key = self._follower.key
-        if key is None:
-            raise NotReadyError("the topics of alarms are not known yet: Kafka does not answer")
+        key = self._key()
         show = partial(self.readers.show, selection)
         if last_id is not None:
             positions, missed = self._continue_after(read_id(last_id, key))
@@ -187,6 +188,12 @@ class AlarmFeed:
                 if not is_valid:
                     raise invalid_position()
         return found, missed
+
+    def _key(self) -> bytes:
+        """Return the key of positions; known when the topics are."""
+        if self._follower.key is None:
+            raise NotReadyError("the topics of alarms are not known yet: Kafka does not answer")
+        return self._follower.key
 
     def _check_is_on(self) -> None:
         if not self._is_on:

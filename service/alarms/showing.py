@@ -9,6 +9,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 from correlation.kinds import KINDS, open_readers
 from correlation.reporting import ShownRecord
 
@@ -43,10 +45,21 @@ def show_record(record: Mapping[str, Any]) -> ShownRecord | None:
         if reader is None:
             return None
         description, events = reader.show(record)
-        return ShownRecord(description[:_MAX_CHARACTERS], events)
+        if len(description) > _MAX_CHARACTERS:
+            description = f"{description[: _MAX_CHARACTERS - 1]}…"
+        return ShownRecord(description, dict(events))
     except Exception:  # noqa: BLE001 - see the module
         _log.debug("a record cannot be shown", exc_info=True)
         return None
+
+
+def is_writable(value: object) -> bool:
+    """Return whether a value can be written as JSON: orjson reads deeper values than it writes."""
+    try:
+        orjson.dumps(value)
+    except TypeError:
+        return False
+    return True
 
 
 def request_explanation(
@@ -74,6 +87,6 @@ def request_explanation(
     except Exception:  # noqa: BLE001 - see the module
         _log.debug("a record cannot be explained", exc_info=True)
         return None
-    if not events:
+    if not events or not is_writable(events):
         return None
     return {"events": events} if kind.names_events else events

@@ -232,7 +232,7 @@ async def get_alarms(
 @router.get(
     "/alarms/{topic}/{partition}/{offset}",
     response_model=ShownAlarm,
-    responses=responses(404, 422),
+    responses=responses(404, 422, 503),
 )
 async def get_alarm(
     plane: Plane,

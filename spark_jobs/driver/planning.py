@@ -234,8 +234,9 @@ def _lost_state(begin: str, settings: Settings, written: Collection[str]) -> Reb
     return RebuildError(
         f"{begin} the state of the slots is not in {settings.topics.state}, although results were "
         f"written to {', '.join(sorted(written))}: restore the checkpoint or the records of "
-        f"{settings.topics.state}, or start once with --from-beginning (the topics are read from "
-        "their oldest records, and alarms are written again with the same alarm_id)"
+        f"{settings.topics.state} (`coincide restore --only state FILE`), or start once with "
+        "--from-beginning (the topics are read from their oldest records, and alarms are written "
+        "again with the same alarm_id)"
     )
 
 

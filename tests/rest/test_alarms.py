@@ -351,6 +351,18 @@ def test_alarm_has_its_events_and_the_request_that_explains_it(service: Service)
     explain = shown[0]["explain"]
     answer = client.post(f"/v1/conditions/{explain['condition']}/explain", json=explain["body"])
     assert answer.json()["verdict"] == "satisfied", answer.text
+    # Deeper than the answer can be written.
+    deep: object = 0
+    for _ in range(300):
+        deep = [deep]
+    nested = {**alarm, "a": {**a, "attributes": {"deep": deep}}, "b": b}
+    value = json.dumps(nested).encode()
+    ((partition, offset),) = send(service, Sent(value, b"k", headers=headers_of("seen")))
+    path = f"/v1/alarms/{settings.topics.alarms}/{partition}/{offset}"
+    wait_until(lambda: client.get(path).is_success)
+    found = client.get(path).json()
+    assert (found["events"], found["explain"]) == ([], None)
+    assert found["record"]["a"]["attributes"] == {"deep": deep}
     # Without the condition, or outside of the memory.
     assert client.delete("/v1/conditions/seen").is_success
     partition, offset = places[0]

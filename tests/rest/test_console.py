@@ -216,7 +216,6 @@ def test_hostile_strings_are_shown_as_text(service: Service, opened: Tab) -> Non
         "begin": NOON_US,
         "end": NOON_US,
         "events": {it: event(it, it, 0, 0, attributes={it: it}) for it in PAYLOADS},
-        "decided_by": PAYLOADS[0],
         "threshold": PAYLOADS[1],
         "detected_at": NOON_US,
     }
@@ -237,6 +236,8 @@ def test_hostile_strings_are_shown_as_text(service: Service, opened: Tab) -> Non
     links = page.locator(".alarm")
     for payload in PAYLOADS[:6]:
         expect(links.filter(has_text=payload).first).to_be_visible()
+    # The combination is shown by its kind.
+    expect(links.filter(has_text=f"{PAYLOADS[2]}  {PAYLOADS[0]}=")).to_have_count(1)
     # Each alarm is opened, and asks the service for its explanation.
     for address in {it.get_attribute("href") or "" for it in links.all()}:
         visit(page, address.removeprefix("#/"))

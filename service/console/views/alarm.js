@@ -1,6 +1,6 @@
 /* One alarm, explained: its events on a time axis, the window, the regions and the decision. */
 
-import { get, orNull, resource } from "../api.js";
+import { get, RequestError, resource } from "../api.js";
 import { broken, facts, given, h, link, moment, notice } from "../dom.js";
 import { isTime, number } from "../format.js";
 import { onAxis } from "../pictures/events.js";
@@ -15,7 +15,7 @@ export async function showAlarm({ body, names, signal }) {
   const part = [partition, offset].map(encodeURIComponent).join("/");
   let item;
   try {
-    item = await orNull(get(resource("alarms", topic, part), {}, signal));
+    item = await get(resource("alarms", topic, part), {}, signal).catch(unlessMissing);
   } catch (error) {
     const again = () => showAlarm({ body, names, signal });
     if (!signal.aborted) body.replaceChildren(broken(error, again));
@@ -23,6 +23,14 @@ export async function showAlarm({ body, names, signal }) {
   }
   if (signal.aborted) return;
   body.replaceChildren(...(item === null ? [missing(names)] : render(item, signal)));
+}
+
+/* The error code of an alarm that is not in memory. */
+const NOT_IN_MEMORY = 40406;
+
+function unlessMissing(error) {
+  if (error instanceof RequestError && error.code === NOT_IN_MEMORY) return null;
+  throw error;
 }
 
 function missing({ topic, partition, offset }) {

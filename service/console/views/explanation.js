@@ -46,14 +46,14 @@ function windowLane(a, b, { lower_us: lower, upper_us: upper }) {
   const [start, end] = [Math.min(a.from, b.from), Math.max(a.to, b.to)];
   const [from, to] = [lower === null ? start : a.from + lower, upper === null ? end : a.to + upper];
   const inner = [lower === null ? start : a.to + lower, upper === null ? end : a.from + upper];
-  const words = (us) => (us === null ? "unbounded" : duration(us));
+  const written = (us) => (us === null ? "unbounded" : duration(us));
   return {
     label: "B in the window (filled: certain)",
     kind: "window",
     from,
     to,
     inner: inner[0] <= inner[1] ? inner : null,
-    note: `${words(lower)} to ${words(upper)}`,
+    note: `${written(lower)} to ${written(upper)}`,
   };
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,7 @@ def test_file_has_every_byte_of_the_records(tmp_path: Path) -> None:
     file = written(tmp_path)
     assert read_file(file) == BACKUP
     assert [it.name for it in tmp_path.iterdir()] == [file.name]
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert (BACKUP.count("config"), BACKUP.count("state")) == (1, 1)
     write_file(BACKUP._replace(records=[]), file)
     assert read_file(file).records == []
@@ -60,6 +62,8 @@ def test_cut_file_is_not_restored(tmp_path: Path, kept: int) -> None:
     [
         (0, b"[]", "line 1"),
         (0, b"{}", "line 1"),
+        (0, b'{"v": 1, "prefix": "p", "made_at": "noon"}', "line 1"),
+        (4, b"[]", "line 5"),
         (4, b'{"records": 2}', "not complete"),
         (4, b"", "line 5|not complete"),
         (0, b'{"v": 2, "prefix": "p", "made_at": 0}', "version 2"),

@@ -77,7 +77,7 @@ LONG = {"kind": "long_event", "condition": "c", "id": "long", "length_us": 3, "b
     ("value", "description"),
     [
         (LONG, "id=long  length_us=3"),
-        ({**LONG, "id": "x" * 2_000}, f"id={'x' * 997}"),
+        ({**LONG, "id": "x" * 2_000}, f"id={'x' * 996}…"),
         ({**ALARM, "b": None}, "s:e  without"),
         ({**ALARM, "b": EVENT, "probability": 0.75}, "s:e  ↔  s:e  p=0.750"),
         ({"record": "targets", "stream": "s", "size": 3}, "table of 3 targets of s"),
