@@ -135,8 +135,9 @@ class Program:
         later: list[Result] = []
         for entry, evaluation in evaluations:
             (later if entry.resource.name in merged else results).extend(evaluation.results)
-            is_live = entry.is_live(self._streams)
-            shares += [it._replace(is_live=is_live) for it in evaluation.shares]
+            if evaluation.shares:
+                is_live = entry.is_live(self._streams)
+                shares += [it._replace(is_live=is_live) for it in evaluation.shares]
         return Outcome(
             tuple(results),
             late,

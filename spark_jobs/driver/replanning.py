@@ -1,11 +1,11 @@
 """Plan an unfinished batch again, with other records, if nothing of it was written.
 
 Spark stores the offsets of a batch before it runs the batch, and repeats these records until the
-batch succeeds. A batch that exceeds the memory would therefore fail for ever. When a job starts, it
-has claimed the installation: no earlier job can write any more. If no part of the sink has written
-the unfinished batch, its offsets and its state are removed, and Spark plans the batch again, with
-the streams and conditions that are registered now. If this is repeated, batches are smaller for a
-while (P-REPLAN in docs/proofs.md).
+batch succeeds. A batch that exceeds the memory would therefore fail for ever. When a job starts, or
+plans a failed batch again (`failed_batches`), it has claimed the installation: nothing from before
+can write any more. If no part of the sink has written the unfinished batch, its offsets and its
+state are removed, and Spark plans the batch again, with the streams and conditions that are
+registered now. If this is repeated, batches are smaller for a while (P-REPLAN in docs/proofs.md).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Replanning:
         self._checkpoint = checkpoint
         self._max_records = max_records
         stored = checkpoint.read(_FILE)
-        # Number of starts that planned a batch again since all records were last read.
+        # Number of times that a batch was planned again since all records were last read.
         self._starts = 0
         # Reduced limit, or None.
         self._limit: int | None = None
@@ -63,8 +63,8 @@ class Replanning:
         Parameters
         ----------
         written : int
-            Newest batch that a part of the sink has written, or -1. No earlier job can write any
-            more, and no query of this job has started.
+            Newest batch that a part of the sink has written, or -1. No query runs, and neither an
+            earlier job nor a worker of an earlier query can write any more.
 
         Raises
         ------
