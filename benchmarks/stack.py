@@ -25,6 +25,7 @@ from correlation.resources.records import Resource
 from correlation.resources.topics import Topics
 from service.settings import Settings as ServiceSettings
 from service.topics import TopicKeeper
+from spark_jobs.driver.memory import resident_bytes
 
 _POLL_SECONDS = 0.1
 _START_SECONDS = 180
@@ -163,20 +164,18 @@ def cpu_seconds(pid: int) -> float:
     return sum(ticks) / TICKS_PER_SECOND
 
 
-def resident_bytes(pid: int) -> dict[str, int]:
+def memory_by_program(pid: int) -> dict[str, int]:
     """Return the resident memory of a process and its descendants, by the name of the program.
 
     A page that several processes share is divided among them.
     """
     found: Counter[str] = Counter()
     for number, _ in _read_family(pid):
-        folder = Path("/proc") / str(number)
         try:
-            name = (folder / "comm").read_text().strip()
-            lines = (folder / "smaps_rollup").read_text().splitlines()
+            name = (Path("/proc") / str(number) / "comm").read_text().strip()
         except OSError:
             continue  # the process has ended
-        found[name] += sum(int(it.split()[1]) * 1024 for it in lines if it.startswith("Pss:"))
+        found[name] += resident_bytes(number) or 0
     return dict(found)
 
 

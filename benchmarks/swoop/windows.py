@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from benchmarks.longrun import folder_bytes, gauges
 from benchmarks.plotting import add_legend, draw_lines, make_axes
 from benchmarks.report import Picture, Report
-from benchmarks.stack import Stopwatch, resident_bytes
+from benchmarks.stack import Stopwatch, memory_by_program
 from benchmarks.swoop.measuring import DifferentAnswersError
 from benchmarks.swoop.path_texts import WINDOWS
 from benchmarks.swoop.phases import running_job
@@ -111,7 +111,7 @@ def _pass_windows(
     job.on.produce(stream.topic, records)
     job.wait_until_consumed(stream.name, sets)
     wall, _ = watch.read()
-    memory = resident_bytes(job.process.pid or 0)
+    memory = memory_by_program(job.process.pid or 0)
     java = memory.pop(_JAVA, 0)
     found = gauges(job.on, *_GAUGES)
     return WindowsPoint(

@@ -1,4 +1,4 @@
-"""The clock of the job's own heartbeats: the host's clock, but never ahead of Kafka's.
+"""The clock of the job's own heartbeats: the host's clock, unless it is ahead of Kafka's.
 
 The clock of a host may be wrong, or jump. A heartbeat that is ahead of the times of the events
 would make them late, and the slots refuse a heartbeat that is ahead of Kafka's clock: an idle
@@ -6,7 +6,8 @@ stream would then stop. Kafka's clock is known from the job's own heartbeats. Th
 of them when it is appended (`message.timestamp.type=LogAppendTime`), and its acknowledgement
 contains the timestamp. In between, the time goes on with a clock that never jumps. It is behind
 Kafka's clock by the time that an acknowledgement takes, at most until the driver asks for it: the
-fastest one of the last minute counts.
+fastest one of the last minute counts. If Kafka's clock is set back by less than five seconds, the
+time is therefore ahead of it for up to a minute, unless the host's clock is behind.
 
 If the clock of the host is behind Kafka's clock, its own time counts: heartbeats then declare less
 than is known, which delays idle streams, but makes no event late. The same applies if the clock of
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-# Clocks of computers drift less than this in the time for which an acknowledgement counts.
+# Time for which the fastest acknowledgement counts; clocks drift by microseconds in it.
 _KEPT_US = 60_000_000
 # An acknowledgement that seems to have taken longer proves that Kafka's clock was set back.
 _SLOWEST_US = 5_000_000

@@ -50,11 +50,11 @@ class MemoryUse:
     def _measure(self) -> Mapping[str, int]:
         found: Counter[str] = Counter()
         for pid, name in ((os.getpid(), DRIVER), (self._java, JAVA)):
-            nbytes = self._bytes_of(pid)
+            nbytes = resident_bytes(pid, self._proc)
             if nbytes is None:
                 return {}
             found[name] = nbytes
-        found[WORKERS] = sum(self._bytes_of(pid) or 0 for pid in self._workers())
+        found[WORKERS] = sum(resident_bytes(pid, self._proc) or 0 for pid in self._workers())
         return dict(found)
 
     def _workers(self) -> list[int]:
@@ -70,12 +70,13 @@ class MemoryUse:
         name = worker_daemon.__name__
         return [pid for pid in family if name in _read(self._proc / str(pid) / "cmdline")]
 
-    def _bytes_of(self, pid: int) -> int | None:
-        """Return the memory of a process in bytes; None if it has ended or is not known."""
-        for line in _read(self._proc / str(pid) / "smaps_rollup").splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) * 1024
-        return None
+
+def resident_bytes(pid: int, proc: Path = _PROC) -> int | None:
+    """Return the memory of a process in bytes; None if it has ended or is not known."""
+    for line in _read(proc / str(pid) / "smaps_rollup").splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1]) * 1024
+    return None
 
 
 def _read(path: Path) -> str:

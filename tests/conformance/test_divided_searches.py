@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-import tracemalloc
 from collections import Counter
-from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from correlation.engine.program import Program
 from correlation.operators import encode_json
 from correlation.record_columns import columns_of
-from correlation.timing import operator
 from correlation.timing.conditions import ALGORITHM_CHOICES
-from tests.support.filters import DECLARED, draw_attributes, draw_where
+from tests.support.bursts import advance_by_burst, attributed_slot, divide, draw_search
 from tests.support.histogram_slots import give_shapes, histogram_slot
 from tests.support.slots import (
     CONDITIONS,
@@ -46,16 +42,6 @@ COSTS = {
 }
 
 
-def attributed_slot() -> Slot:
-    """Return a slot of live streams, whose response times are observed, with attributes."""
-    slot = Slot()
-    slot.streams = {
-        name: replace(it, attributes=DECLARED, clock="live") for name, it in slot.streams.items()
-    }
-    slot.program = Program(slot.streams, slot.partitions)
-    return slot
-
-
 def compare(
     patch: pytest.MonkeyPatch,
     rng: random.Random,
@@ -74,8 +60,7 @@ def compare(
         block = make_block(taken, controls)
         found = []
         for slot, limits in zip(slots, (whole, (part, rng.randint(0, part))), strict=True):
-            patch.setattr(operator, "_PART_PAIRS", limits[0])
-            patch.setattr(operator, "_KEPT_PAIRS", limits[1])
+            divide(patch, *limits)
             outcome = slot.advance(block)
             found.append((pairs(outcome), totals(outcome)))
         assert found[0][0] == found[1][0]
@@ -102,14 +87,10 @@ def test_divided_searches_have_the_same_pairs_and_times(
     monkeypatch: pytest.MonkeyPatch, seed: int, algorithm: str, part: int
 ) -> None:
     rng = random.Random(seed)  # noqa: S311 - no secret
-    arrivals = [replace(it, attributes=draw_attributes(rng)) for it in draw_arrivals(rng, 80)]
-    document = {**CONDITIONS[rng.choice(sorted(CONDITIONS))], "algorithm": algorithm}
-    where = draw_where(rng)
-    if where is not None:
-        document["where"] = where
-    if rng.random() < 0.3:
-        document["block_size"] = rng.randint(1, 30)
-    compare(monkeypatch, rng, (attributed_slot(), attributed_slot()), arrivals, document, part)
+    arrivals, document = draw_search(rng, algorithm)
+    # Response times are observed of live streams.
+    slots = (attributed_slot(clock="live"), attributed_slot(clock="live"))
+    compare(monkeypatch, rng, slots, arrivals, document, part)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
@@ -128,21 +109,15 @@ def test_divided_searches_have_the_same_pairs_of_histograms(
 def test_burst_without_a_limit_takes_bounded_memory() -> None:
     slot = Slot()
     slot.advance(make_block([], [control_record(0, "all", CONDITIONS["near"])]))
-    # Sixteen million pairs, of which four are kept, and the parts of the others found again.
-    arrivals = [
-        Arrival(stream, 0, "k", f"{stream}{number}", 40, 40, number)
-        for stream in ("x", "y")
-        for number in range(BURST)
-    ]
-    block = make_block(arrivals, [])
-    tracemalloc.start()
-    try:
-        outcome = slot.advance(block)
+    written = 0
+
+    def write_some(outcome: Outcome) -> None:
+        nonlocal written
         columns = columns_of(outcome.results[-1], 100, encode_json)
         written = sum(map(len, islice(columns, 3)))
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+
+    # Sixteen million pairs, of which four are kept, and the parts of the others found again.
+    outcome, peak = advance_by_burst(slot, BURST, write_some)
     (alarms,) = (value for name, _, value in outcome.metrics["counters"] if name == "alarms_total")
     assert alarms == BURST * BURST
     assert written > 1_000

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import tracemalloc
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,11 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from correlation.engine.program import Program
-from correlation.timing import operator
 from correlation.timing.conditions import ALGORITHM_CHOICES
 from correlation.timing.intervals.meetings import split_groups
-from tests.support.filters import DECLARED, draw_attributes, draw_where
+from tests.support.bursts import advance_by_burst, attributed_slot, divide, draw_search
 from tests.support.histogram_slots import give_shapes, histogram_slot
 from tests.support.slots import (
     CONDITIONS,
@@ -46,12 +42,6 @@ def count_limited(outcome: Outcome) -> int:
     found = [value for name, labels, value in counters if name == "limited_blocks_total"]
     assert len(found) <= 1, "only the condition with a limit has the counter"
     return int(sum(found))
-
-
-def divide(monkeypatch: pytest.MonkeyPatch, part: int) -> None:
-    """Divide searches as if they were large, and keep as few pairs."""
-    monkeypatch.setattr(operator, "_PART_PAIRS", part)
-    monkeypatch.setattr(operator, "_KEPT_PAIRS", part)
 
 
 def compare_blocks(
@@ -88,19 +78,10 @@ def test_limited_blocks_report_some_of_their_pairs_and_others_all(
     monkeypatch: pytest.MonkeyPatch, seed: int, algorithm: str, part: int, limit: int
 ) -> None:
     # Searches are divided as if they were large.
-    divide(monkeypatch, part)
+    divide(monkeypatch, part, part)
     rng = random.Random(seed)  # noqa: S311 - no secret
-    slot = Slot()
-    slot.streams = {name: replace(it, attributes=DECLARED) for name, it in slot.streams.items()}
-    slot.program = Program(slot.streams, slot.partitions)
-    arrivals = [replace(it, attributes=draw_attributes(rng)) for it in draw_arrivals(rng, 80)]
-    document = {**CONDITIONS[rng.choice(sorted(CONDITIONS))], "algorithm": algorithm}
-    where = draw_where(rng)
-    if where is not None:
-        document["where"] = where
-    if rng.random() < 0.3:
-        document["block_size"] = rng.randint(1, 30)
-    compare_blocks(slot, rng, arrivals, document, limit)
+    arrivals, document = draw_search(rng, algorithm)
+    compare_blocks(attributed_slot(), rng, arrivals, document, limit)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
@@ -108,7 +89,7 @@ def test_limited_blocks_report_some_of_their_pairs_and_others_all(
 def test_limit_holds_for_histograms(
     monkeypatch: pytest.MonkeyPatch, seed: int, part: int, limit: int
 ) -> None:
-    divide(monkeypatch, part)
+    divide(monkeypatch, part, part)
     rng = random.Random(seed)  # noqa: S311 - no secret
     declared = rng.choice(["templates", "own", "mixed"])
     document = {**CONDITIONS[rng.choice(sorted(CONDITIONS))]}
@@ -153,18 +134,7 @@ def test_burst_of_millions_of_pairs_takes_bounded_memory() -> None:
     slot = Slot()
     document = {**CONDITIONS["near"], "max_pairs": 1_000}
     slot.advance(make_block([], [control_record(0, "few", document)]))
-    arrivals = [
-        Arrival(stream, 0, "k", f"{stream}{number}", 40, 40, number)
-        for stream in ("x", "y")
-        for number in range(BURST)
-    ]
-    block = make_block(arrivals, [])
-    tracemalloc.start()
-    try:
-        outcome = slot.advance(block)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    outcome, peak = advance_by_burst(slot, BURST)
     assert len(pairs_of(outcome, "few")) == 1_000
     assert count_limited(outcome) == 1
     assert peak < 500 * 2**20

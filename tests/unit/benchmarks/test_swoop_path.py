@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from benchmarks.stack import cpu_seconds, resident_bytes
+from benchmarks.stack import cpu_seconds, memory_by_program
 from benchmarks.swoop.alone import Alone, Steps
 from benchmarks.swoop.backlog import BacklogPoint, report_backlogs
 from benchmarks.swoop.live import LivePoint, entered_us, report_live
@@ -126,8 +126,8 @@ def test_times_are_those_of_sets_whose_pairs_enter(
 
 def test_memory_is_that_of_a_process_and_its_children() -> None:
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as child:  # noqa: S607 - any cat will do
-        assert set(resident_bytes(child.pid)) == {"cat"}
-        memory = resident_bytes(os.getpid())
+        assert set(memory_by_program(child.pid)) == {"cat"}
+        memory = memory_by_program(os.getpid())
         assert memory["cat"] > 0
         assert sum(memory.values()) > 50 * 2**20
         assert cpu_seconds(os.getpid()) > cpu_seconds(child.pid)
