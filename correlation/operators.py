@@ -25,6 +25,7 @@ from correlation.buffers.segment import Segment
 from correlation.resources.schemas import STRING, Schema, constant, described, headers_of
 from correlation.resources.topics import ALARMS, Channel
 from correlation.result_format import TYPE_HEADER
+from correlation.room import Room
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -249,6 +250,8 @@ class View:
         Cache of expensive computations that survives restarts.
     read : collection of str
         Streams of which the block has records, in any slot.
+    room : Room
+        Room for results that are kept until they are written.
     """
 
     fresh: Mapping[str, Segment]
@@ -264,6 +267,7 @@ class View:
     operators: Sequence[Operator] = ()
     cache: Cache | None = None
     read: Collection[str] = ()
+    room: Room = field(default_factory=Room)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ from correlation.engine.widening import Refitting
 from correlation.errors import UnknownRecordVersionError
 from correlation.operators import TIMESTAMP, Cache, Result, Share, View
 from correlation.resources.streams import Stream
+from correlation.room import Room
 
 __all__ = ["Block", "Control", "Origin", "Outcome", "Program", "Published", "Snapshot"]
 
@@ -81,7 +82,7 @@ class Program:
         self._refitting = Refitting(self._streams, {}, 0)
         self._cache = cache
 
-    def advance(self, block: Block, clock: Callable[[], int]) -> Outcome:
+    def advance(self, block: Block, clock: Callable[[], int], room: Room | None = None) -> Outcome:
         """Evaluate a block.
 
         Parameters
@@ -90,6 +91,8 @@ class Program:
             Records read since the last call.
         clock : callable
             Returns the wall time in µs since 1970; called once, when the correlation is complete.
+        room : Room or None
+            Room for results that are kept in memory until they are written; None: the default.
         """
         self._conditions.apply(block.controls)
         fresh, record_timestamp_us, late = self._sort_in(block)
@@ -114,6 +117,7 @@ class Program:
             running,
             self._cache,
             {it.stream for it in block.progress},
+            room or Room(),
         )
         evaluations = [(entry, operator.evaluate(view)) for entry, operator in operators]
         self._age({name: (numbers[name], fresh[name]) for name in fresh}, watermarks)

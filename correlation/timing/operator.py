@@ -5,9 +5,9 @@ base events of B meet the events of A of earlier blocks. Every pair is therefore
 in the block that completes it. Keep values: LL10's invalidation, PTJ Theorem 4 (docs/proofs.md,
 P-KEEP).
 
-Memory. A burst may have very many pairs. Those beyond `_KEPT_PAIRS` of a block are searched in
-parts of bounded size, counted, and dropped; each part is searched once more when its records are
-written, which costs far less than writing them.
+Memory. A burst may have very many pairs. Those for which the block has no room (`View.room`) are
+searched in parts of bounded size, counted, and dropped; each part is searched once more when its
+records are written, which costs far less than writing them.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from correlation.buffers.columns import Int64s
 from correlation.buffers.segment import Segment
 from correlation.operators import Evaluation, View, join_evaluations
 from correlation.resources.streams import Stream
+from correlation.room import Room
 from correlation.timing.alarms import AttributeNames, PairBatch, PairsFoundAgain
 from correlation.timing.conditions import TimingCondition
 from correlation.timing.histograms.algorithms import correlate_histograms
@@ -43,8 +44,6 @@ from correlation.timing.intervals.meetings import (
 )
 from correlation.timing.intervals.pairs import DECIDED_BY, Pairs, ProbeCounts, Side
 
-# Pairs of a block that a condition keeps until they are written; further ones are found again then.
-_KEPT_PAIRS = 4_000_000
 # Pairs in reach of a part of a search, unless a single base event has more.
 _PART_PAIRS = 1_000_000
 
@@ -155,9 +154,8 @@ class TimingOperator:
         counts = ProbeCounts(0, 0, 0)
         searches: Counter[str] = Counter()
         found: list[_Found] = []
-        room = _KEPT_PAIRS
         left, limited = self._condition.max_pairs, False
-        parts = (part for search in searches_of_block for part in self._divide(search, room))
+        parts = (part for search in searches_of_block for part in self._divide(search, view.room))
         for part in parts:
             # Other conditions can use only the results of a search that was not divided.
             met = self._meet(part.search, view.shared if part.is_kept else {})
@@ -169,28 +167,27 @@ class TimingOperator:
                 limited = len(pairs) > left
                 pairs = pairs.select(slice(left))
                 left -= len(pairs)
-            if len(pairs) and (part.is_kept or len(pairs) <= room):
+            if len(pairs) and view.room.take(len(pairs)):
                 found.append(self._keep(view, pairs))
-                room -= len(pairs)
             elif len(pairs):
                 found.append(self._leave(view, pairs, part.search, most))
             if limited:
                 break
         return self._summarise(found, counts, searches, limited=limited)
 
-    def _divide(self, search: Search, room: int) -> Iterator[_Part]:
+    def _divide(self, search: Search, room: Room) -> Iterator[_Part]:
         """Yield a search whose pairs may be kept, or else its parts.
 
         Parameters
         ----------
         search : Search
             The search.
-        room : int
-            Number of pairs that may be kept.
+        room : Room
+            Room for pairs that are kept.
         """
         base, target, groups, base_is_a, _ = search
         reach = self._reach_from(base_is_a=base_is_a)
-        if count_in_reach(base.latest, target.latest, groups, reach, room) <= room:
+        if count_in_reach(base.latest, target.latest, groups, reach, room.left) <= room.left:
             yield _Part(search, is_first=True, is_kept=True)
             return
         parts = split_groups(base.latest, target.latest, groups, reach, _PART_PAIRS)

@@ -25,6 +25,7 @@ from correlation.resources.attributes import encode_value
 from correlation.resources.histogram import Histogram
 from correlation.resources.records import Resource
 from correlation.resources.tokens import TOKENS_COLUMN
+from correlation.room import Room
 from spark_jobs.worker.envelope import pack_result, unpack_records
 
 if TYPE_CHECKING:
@@ -116,7 +117,9 @@ def _evaluate(group: WarmUpGroup, shapes: str) -> int:
     alarms = 0
     for number in range(_BLOCKS):
         block = _block(number, group, _EVENTS[shapes])
-        outcome = program.advance(block, lambda: 0)
+        # The searches of the last block are divided, as those of a burst are.
+        room = Room(0) if number == _BLOCKS - 1 else None
+        outcome = program.advance(block, lambda: 0, room)
         alarms += sum(map(_count_records, outcome.results))
         snapshot = program.snapshot()
         blobs |= snapshot.added

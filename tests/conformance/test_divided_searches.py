@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from correlation.operators import encode_json
 from correlation.record_columns import columns_of
+from correlation.timing.alarms import PairBatch, PairsFoundAgain
 from correlation.timing.conditions import ALGORITHM_CHOICES
 from tests.support.bursts import advance_by_burst, attributed_slot, divide, draw_search
 from tests.support.histogram_slots import give_shapes, histogram_slot
@@ -104,6 +105,24 @@ def test_divided_searches_have_the_same_pairs_of_histograms(
     arrivals = give_shapes(rng, draw_arrivals(rng, 40), declared)
     slots = (histogram_slot(declared), histogram_slot(declared))
     compare(monkeypatch, rng, slots, arrivals, document, part)
+
+
+@pytest.mark.parametrize("more", [{}, {"block_size": 50}])
+def test_conditions_and_blocks_share_the_room_of_a_batch(
+    monkeypatch: pytest.MonkeyPatch, more: dict[str, Any]
+) -> None:
+    divide(monkeypatch, 100, 1_500)
+    slot = Slot()
+    documents = (CONDITIONS["near"] | more, CONDITIONS["near"] | more | {"threshold": 0.5})
+    controls = [control_record(place, f"c{place}", it) for place, it in enumerate(documents)]
+    slot.advance(make_block([], controls))
+    # 900 pairs of each of two conditions: those of the second exceed the room.
+    outcome, _ = advance_by_burst(slot, 30)
+    kept = sum(len(it) for it in outcome.results if isinstance(it, PairBatch))
+    found_again = [it for it in outcome.results if isinstance(it, PairsFoundAgain)]
+    assert 900 <= kept <= 1_500
+    assert kept + sum(len(it.find()) for it in found_again) == 1_800
+    assert len(read_alarms(outcome)) == 1_800
 
 
 def test_burst_without_a_limit_takes_bounded_memory() -> None:

@@ -6,6 +6,7 @@ import tracemalloc
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from correlation import room
 from correlation.engine.program import Program
 from correlation.timing import operator
 from tests.support.filters import DECLARED, draw_attributes, draw_where
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 def divide(patch: pytest.MonkeyPatch, part: int, kept: int) -> None:
     """Divide searches into parts of some pairs in reach, and keep at most some pairs of a block."""
     patch.setattr(operator, "_PART_PAIRS", part)
-    patch.setattr(operator, "_KEPT_PAIRS", kept)
+    patch.setattr(room, "_KEPT_RESULTS", kept)
 
 
 def attributed_slot(**more: Any) -> Slot:  # noqa: ANN401 - fields of streams
