@@ -39,6 +39,7 @@ _VERSION = 1
 _ANSWER_SECONDS = 60.0
 # The max that brokers accept by default is three times as long.
 _TRANSACTION_MS = 300_000
+_PURGED = {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}  # noqa: SLF001 - librdkafka's names
 # For keys, headers and the batch around a record of the max size.
 _MARGIN_BYTES = 1024 * 1024
 
@@ -235,9 +236,10 @@ def restore(settings: Settings, backup: Backup, parts: Collection[str]) -> None:
 
 def _write(settings: Settings, records: Sequence[Record]) -> None:
     """Write all records or none."""
+    transactional_id = f"{settings.prefix}.cli.restore"
     properties = {
         **settings.client,
-        "transactional.id": f"{settings.prefix}.cli.restore",
+        "transactional.id": transactional_id,
         "transaction.timeout.ms": _TRANSACTION_MS,
         "message.max.bytes": CONFIG_RECORD_BYTES + _MARGIN_BYTES,
     }
@@ -253,14 +255,21 @@ def _write(settings: Settings, records: Sequence[Record]) -> None:
                 producer.abort_transaction(_ANSWER_SECONDS)
             raise
     except KafkaException as error:
-        raise broker_error(settings, error) from error
+        cause = error.args[0]
+        name = transactional_id
+        if cause.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            # The client does not name the topic of a transaction.
+            name = " or ".join(sorted({_topic(settings, it.part) for it in records}))
+        refused = with_right(cause, "Write", name, settings.kafka_user)
+        raise broker_error(settings, KafkaException(refused)) from error
 
 
 def _send(producer: Producer, settings: Settings, records: Sequence[Record]) -> None:
     failures: list[tuple[KafkaError, str]] = []
 
     def delivered(error: KafkaError | None, message: Message) -> None:
-        if error is not None:
+        # Records of a failed transaction are purged; its commit raises the cause.
+        if error is not None and error.code() not in _PURGED:
             failures.append((error, message.topic() or ""))
 
     for it in records:
@@ -274,16 +283,14 @@ def _send(producer: Producer, settings: Settings, records: Sequence[Record]) -> 
                 producer.poll(1)
     left = producer.flush(_ANSWER_SECONDS)
     if failures or left:
-        raise BrokerError(_describe_failure(settings, len(failures) + left, failures))
+        raise BrokerError(_describe_failure(len(failures) + left, failures))
 
 
-def _describe_failure(
-    settings: Settings, count: int, failures: Sequence[tuple[KafkaError, str]]
-) -> str:
+def _describe_failure(count: int, failures: Sequence[tuple[KafkaError, str]]) -> str:
     reason = "the broker did not answer in time"
     if failures:
         error, topic = failures[0]
-        reason = with_right(error, "Write", topic, settings.kafka_user).str()
+        reason = f"{topic}: {error.str()}"
     return f"{counted(count, 'record')} could not be written, so none was restored: {reason}"
 
 

@@ -27,6 +27,7 @@ USERS = {
     "service": User("service", 'planted "service" \\ password', "SCRAM-SHA-512"),
     "job": User("job", "planted job password", "SCRAM-SHA-256"),
     "cli": User("cli", "planted cli password", "PLAIN"),
+    "backup": User("backup", "planted backup password", "PLAIN"),
 }
 # Used by the source of the query only.
 READ_BY_SOURCE = ListedRight("job", "topic", "`PREFIX.heartbeats`", "Read")

@@ -19,6 +19,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from cli.client.backup import CONFIG, PARTS, STATE, Backup, read_backup, restore
+from cli.client.backup import Record as KeptRecord
 from cli.client.committed import read_committed
 from cli.client.events import EventSender, close_stream
 from cli.client.repair import find_unreadable, remove
@@ -97,20 +99,20 @@ def listed_rights() -> list[ListedRight]:
 
 
 class Installation:
-    """The topics of an installation without processes, and the settings of its three users.
+    """The topics of an installation without processes, and the settings of its users.
 
     Parameters
     ----------
     broker
         Broker of the installation.
     users
-        User of ``service``, ``job`` and ``cli``.
+        User of ``service``, ``job``, ``cli`` and ``backup``.
     prefix
         Prefix of the topics.
     """
 
     def __init__(self, broker: SecuredBroker, users: Mapping[str, User], prefix: str) -> None:
-        self._bootstrap = broker.bootstrap
+        self.bootstrap = broker.bootstrap
         self._admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         # Log of the processes' code; set by the test.
         self.logged: Callable[[], str] = str
@@ -133,6 +135,7 @@ class Installation:
         )
         self.job = JobSettings.model_validate(given["job"])
         self.cli = CliSettings.model_validate(given["cli"])
+        self.backup = CliSettings.model_validate(given["backup"])
         self.events = self.names[EVENT_TOPICS]
         self.stream = Stream("s", self.events, max_uncertainty_us=1, max_delay_us=1)
         topics = self.service.topics
@@ -146,7 +149,7 @@ class Installation:
     def owner(self) -> Owner:
         """Return the claim of the installation, as a user with all rights has written it."""
         if self._owner is None:
-            self._owner = claim(self.job.topics, {"bootstrap.servers": self._bootstrap})
+            self._owner = claim(self.job.topics, {"bootstrap.servers": self.bootstrap})
         return self._owner
 
     def right(self, listed: ListedRight) -> Right:
@@ -162,12 +165,12 @@ class Installation:
 
     def send(self, topic: str, value: bytes) -> None:
         """Send a record that the config topic's readers cannot read."""
-        produce(self._bootstrap, topic, [Sent(value, b"stream/unreadable")])
+        produce(self.bootstrap, topic, [Sent(value, b"stream/unreadable")])
 
     def end(self, topic: str) -> int:
         """Return the end offset of a topic's partition."""
         place = (topic, 0)
-        admin = UserAdmin({"bootstrap.servers": self._bootstrap})
+        admin = UserAdmin({"bootstrap.servers": self.bootstrap})
         return list_offsets(admin, [place], Edge.END, PATIENCE_SECONDS)[place]
 
     def delete(self, topic: str) -> None:
@@ -337,6 +340,19 @@ def _is_compacted(place: Installation, topic: str) -> bool:
     return bool(TopicKeeper(place.service).compacted([topic]))
 
 
+def _restore(place: Installation, topic: str) -> None:
+    """Restore a topic that has no records."""
+    part = CONFIG if topic == place.cli.topics.config else STATE
+    kept = Backup(place.prefix, 0, [KeptRecord(part, b"stream/unreadable", b"{}", [])])
+    place.delete(topic)
+    create_topics(place.bootstrap, {topic: 1})
+    try:
+        restore(place.backup, kept, [part])
+    finally:
+        # A user without the right to read an empty topic is not refused.
+        place.send(topic, b"{}")
+
+
 _WRITTEN = ("alarms", "late", "dead-letter", "topk", "topk.current")
 # Use of each right of the manual. The source of the query alone reads heartbeats: the tests of the
 # running job use that right.
@@ -387,5 +403,16 @@ USES: dict[tuple[str, str, str, str], Use] = {
     ("cli", "topic", "`PREFIX.config`", "Write"): _remove,
     ("cli", "group", "`PREFIX.cli`", "Describe"): lambda place, group: _follow(
         place.cli, place.cli.topics.alarms, group
+    ),
+    **{
+        ("backup", "topic", f"`PREFIX.{part}`", operation): use
+        for part in PARTS
+        for operation, use in (("Read", lambda it, _: read_backup(it.backup)), ("Write", _restore))
+    },
+    ("backup", "group", "`PREFIX.cli`", "Describe"): lambda place, group: _follow(
+        place.backup, place.backup.topics.config, group
+    ),
+    ("backup", "transactional-id", "`PREFIX.cli.restore`", "Write"): lambda place, _: _restore(
+        place, place.backup.topics.config
     ),
 }
