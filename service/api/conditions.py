@@ -90,6 +90,10 @@ class ConditionStatus(BaseModel):
         description="First ratio of the counters of its kind; null: the kind has no ratio, or has "
         f"counted nothing. {_describe_ratios()}"
     )
+    gauges: dict[str, float] = Field(
+        description="Present values of the gauges of its kind, by the name of the metric without "
+        "`coincide_`; a gauge without a value is missing."
+    )
     alarms: int = Field(description="Number of alarms since the condition was registered.")
     last_alarm_at: int | None = Field(description="Time of the last alarm, in µs.")
     job_up: bool = Field(description="Whether the job runs and has reported recently.")
@@ -185,9 +189,10 @@ def get_status(name: Name, plane: Plane) -> ConditionStatus:
     facts, condition = view.condition(name), to_condition(resource)
     kind = KINDS[condition.kind]
     shown = next(iter(kind.ratios), None)
-    ratios = [
-        it.value for it in view.ratios() if it.name == shown and ("condition", name) in it.labels
-    ]
+    ratios, gauges = (
+        {it.name: it.value for it in samples if ("condition", name) in it.labels}
+        for samples in (view.ratios(), view.gauges())
+    )
     return ConditionStatus(
         name=name,
         version=resource.version,
@@ -203,7 +208,8 @@ def get_status(name: Name, plane: Plane) -> ConditionStatus:
         streams={
             stream: StreamStatus(**describe_stream(view, stream)) for stream in condition.streams
         },
-        hit_ratio=ratios[0] if ratios else None,
+        hit_ratio=None if shown is None else ratios.get(shown),
+        gauges={gauge: gauges[gauge] for gauge in kind.gauges if gauge in gauges},
         alarms=view.total("alarms_total", condition=name),
         last_alarm_at=facts.last_alarm_at,
         job_up=plane.job_is_up(),

@@ -195,6 +195,27 @@ def test_metrics_are_summed_over_the_slots(kafka_bootstrap: str) -> None:
         assert client.get("/v1/conditions/c/status").json()["applied"] is False
 
 
+def test_status_has_the_gauges_of_the_kind(kafka_bootstrap: str) -> None:
+    texts: dict[str, Any] = {"max_uncertainty": "0s", "max_delay": "0s", "tokens": "tokens"}
+    texts["partitioning"] = {"by": "grid"}
+    alike = {"kind": "topk_similarity", "a": "s", "k": 3, "similarity": "jaccard", "window": "1h"}
+    with running(fresh_settings(kafka_bootstrap)) as service:
+        client = service.client
+        texts |= {"topic": f"{service.settings.prefix}-texts"}
+        assert client.put("/v1/streams/s", json=texts).status_code == 201
+        for name in ("alike", "other"):
+            assert client.put(f"/v1/conditions/{name}", json=alike).status_code == 201
+        gauges = [["topk_stock_pairs", {"condition": "alike"}, 7], ["buffered_events", {}, 9]]
+        say(service, b"slot/0", slot=0, slots=1, at=AT_US, gauges=gauges)
+
+        def found(name: str) -> object:
+            return client.get(f"/v1/conditions/{name}/status").json()["gauges"]
+
+        wait_until(lambda: found("alike") != {})
+        assert found("alike") == {"topk_stock_pairs": 7}
+        assert found("other") == {}
+
+
 def test_status_says_that_blocks_had_more_pairs_than_the_limit(kafka_bootstrap: str) -> None:
     pair = {"kind": "mutual_deadline", "a": "s", "b": "s", "window": "2s", "threshold": "0.6"}
     documents = {"limited": pair | {"max_pairs": 5}, "unlimited": pair}

@@ -59,6 +59,7 @@ function render({ stored, status, chance }) {
         "Hit ratio of the look-up tables",
         status.hit_ratio === null ? null : percent(status.hit_ratio),
       ],
+      ...Object.entries(status.gauges).map(([name, value]) => [words(name), number(value)]),
     ]),
     table("Streams", ["Stream", "Watermark", "#Buffered", "#Late"], streams),
     h(
