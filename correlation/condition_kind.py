@@ -170,9 +170,9 @@ class ConditionKind:
     explain : callable
         `(condition, streams, given) -> dict`: the evaluation of one record per role; see
         correlation.explaining. The dict describes the given record of a role under its name; with
-        `names_events` under its name in `events`. A kind with `search` has one more parameter,
-        `found`, with a default: the records of each role that were found, newest first. A kind with
-        `lists` has one more parameter, `find_list`, with a default: see correlation.explaining.
+        `names_events` under its name in `events`. With `search` there is a parameter `found`, with
+        a default: the records of each role that were found, newest first. With `lists` there is a
+        parameter `find_list`, with a default: see correlation.explaining.
     steps : tuple of Step
         The steps that its explanations may contain, in order.
     example : mapping

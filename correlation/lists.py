@@ -52,14 +52,18 @@ class Lists:
     channel : Channel
         Compacted channel of the present lists.
     columns : tuple of str
-        Titles of the columns in which `coincide tail --list` shows a list.
+        Titles of the columns in which the console and `coincide tail --list` show a list; the first
+        is that of the rank.
     cells : callable
         `(item) -> cells` of an item of a list, one for each column.
+    name : callable
+        `(item) -> str`: identity of an item when it moves to another rank.
     """
 
     channel: Channel
     columns: tuple[str, ...]
     cells: Callable[[Mapping[str, Any]], Sequence[str]]
+    name: Callable[[Mapping[str, Any]], str]
 
 
 class PresentList(NamedTuple):

@@ -43,7 +43,7 @@ _COUNTERS = {
     "events_filtered_total": "Records that do not match the where of the stream.",
     "events_late_total": "Late events.",
     "events_collected_total": "Events deleted from the buffer; counts each copy in a grid.",
-    "alarms_total": "Alarms written; for factored records, the pairs that they represent.",
+    "alarms_total": "Results reported; a factored record counts each of its pairs.",
     "records_lost_total": "Min records lost by retention, deletion or truncation of a topic.",
     "metrics_records_unreadable_total": "Records of the metrics topic that could not be read.",
     "alarm_records_followed_total": "Records of results that this service has read.",
@@ -61,7 +61,7 @@ _GAUGES = {
     "buffer_keep_timestamp_seconds": "Events before this time are dropped from the buffer.",
     "condition_keep_timestamp_seconds": "Events before this time are not needed by the condition.",
     "state_bytes": "Size of the state.",
-    "chance_seconds": "Chance alarms per second at one event per second of a and b, and one key.",
+    "chance_seconds": "Chance alarms per second if streams have one key and one event per second.",
     "batch_duration_seconds": "Duration of the newest batch, by phase.",
     "batch_events": "Records in the newest batch.",
     "job_memory_bytes": "Memory of the job on the driver's machine: driver, java or workers.",
@@ -79,7 +79,7 @@ _HISTOGRAMS = {
     "transmission_delay_seconds": "Kafka timestamp minus the event's latest time.",
     "interval_length_seconds": "Length of the events' intervals; if they last, end minus begin.",
     "response_time_seconds": "Completion of an alarm minus the later of both latest times.",
-    "pipeline_latency_seconds": "Completion of a pair minus Kafka timestamp of its later record.",
+    "pipeline_latency_seconds": "Completion of a result minus Kafka timestamp of its last record.",
     "http_request_duration_seconds": "Time until the responses of this service begin.",
 }
 

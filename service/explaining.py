@@ -115,13 +115,15 @@ class Explainer:
             role: Wanted(streams[all_roles[role]].topic, decides, most=_FOUND)
             for role, decides in kind.search(condition, streams, given).items()
         }
+        more: dict[str, Any] = {}
+        if kind.lists is not None and find_list is not None:
+            more["find_list"] = find_list
         if not searched:
-            lists = () if kind.lists is None or find_list is None else (find_list,)
-            answer = kind.explain(condition, streams, given, *lists)
+            answer = kind.explain(condition, streams, given, **more)
         else:
             findings = self._finder.find(searched, span)
             found = {role: finding.records for role, finding in findings.items()}
-            answer = kind.explain(condition, streams, given, found)
+            answer = kind.explain(condition, streams, given, found=found, **more)
             for role, records in found.items():
                 if records and role not in given:
                     given[role] = records[0]

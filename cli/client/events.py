@@ -13,6 +13,7 @@ from cli.client.record_spans import record_spans
 from cli.client.topics import connected, partitions_of
 from cli.errors import BrokerError, UsageError
 from correlation.engine.heartbeats import CLOSED, Heartbeat, heartbeat_to_record
+from correlation.resources.topics import Topics
 from kafka_client.consumers import open_consumer
 from kafka_client.rights import with_right
 from kafka_client.topic_offsets import KafkaOffsets
@@ -224,7 +225,8 @@ def close_stream(settings: Settings, stream: str, topic: str) -> None:
     for (_, partition), span in spans.items():
         heartbeat = Heartbeat(stream, partition, CLOSED, span.end)
         value = orjson.dumps(heartbeat_to_record(heartbeat))
-        sender.send(settings.topics.heartbeats, stream.encode(), value)
+        # The topics of the kinds are not needed: they would load numba.
+        sender.send(Topics(settings.prefix).heartbeats, stream.encode(), value)
     delivery = sender.finish()
     if delivery.failed:
         raise BrokerError(f"stream {stream} could not be closed: {delivery.first_error}")

@@ -29,8 +29,8 @@ def explain(
     event: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"Event of a role of the condition: {_EVENT}. The roles of pairs are a and b, "
-            "those of an event query its aliases. Repeatable.",
+            help=f"Event of a role of the condition: {_EVENT}. Repeatable. The error of an unknown "
+            "role lists the roles of the condition.",
             metavar="ROLE=FILE|JSON|ID",
         ),
     ] = None,

@@ -27,7 +27,6 @@ from cli.client.topics import refuse_own
 from cli.errors import UsageError
 from cli.progress_bar import make_progress
 from correlation.errors import RejectedEventError
-from correlation.parsing.event_reader import compile_mapping
 from correlation.resources.records import stream_from_document
 
 if TYPE_CHECKING:
@@ -179,6 +178,9 @@ def _schedule(options: ProduceOptions, streams: dict[str, Stream]) -> Schedule |
 
 def _time_reader(stream: Stream) -> Callable[[bytes], int | None]:
     """Return a function that reads an event's latest time from its record, in µs."""
+    # Imported here: it loads numba, which only a pace needs.
+    from correlation.parsing.event_reader import compile_mapping  # noqa: PLC0415
+
     # Only the time is needed: tokens are not read, and the arrival time, which is unknown, is set
     # far in the future.
     map_event = compile_mapping(replace(stream, tokens=None))

@@ -3,29 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from correlation.errors import FieldErrors, InvalidFieldError
 from correlation.resources.attributes import Attribute
 from correlation.resources.filters import Filter, read_filter
 
-# Roles of the streams of a condition that joins two.
-ROLES = ("a", "b")
 _SHOWN = 40
-
-
-class Where(NamedTuple):
-    """The filters of the two roles; None: all events."""
-
-    a: Filter | None = None
-    b: Filter | None = None
-
-    def to_document(self) -> dict[str, object]:
-        """Return the filters as JSON values; empty without filters."""
-        return {name: it.to_document() for name, it in self._asdict().items() if it is not None}
-
-
-NO_FILTERS = Where()
 
 
 def read_role_filters(document: object, roles: Sequence[str], field: str) -> dict[str, Filter]:

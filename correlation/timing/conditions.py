@@ -13,17 +13,12 @@ from correlation.resources.checks import check_duration, check_name, check_topic
 from correlation.resources.durations import format_duration
 from correlation.resources.partitioning import check_meeting
 from correlation.resources.records import require
-from correlation.resources.role_filters import (
-    NO_FILTERS,
-    ROLES,
-    Where,
-    bind_role_filters,
-    read_role_filters,
-)
+from correlation.resources.role_filters import bind_role_filters, read_role_filters
 from correlation.resources.thresholds import read_threshold
 from correlation.timing.intervals.algorithms import ALGORITHMS
 from correlation.timing.intervals.choosing import AUTO
 from correlation.timing.intervals.window import TimingWindow
+from correlation.two_streams import NO_FILTERS, ROLES, Where
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -33,7 +33,6 @@ from typing import TYPE_CHECKING, Any
 from correlation.explaining import CONTRACT, ReadEvent, Step, Steps, describe_delay, read_given
 from correlation.resources.durations import describe_duration
 from correlation.resources.histogram import Histogram
-from correlation.resources.role_filters import NO_FILTERS
 from correlation.timing.conditions import BEST, PAIRS, UNMATCHED
 from correlation.timing.histograms.exact import exact_probability, is_satisfied
 from correlation.timing.histograms.reach import stream_reach
@@ -42,6 +41,7 @@ from correlation.timing.intervals.choosing import choose_algorithm
 from correlation.timing.intervals.pairs import DECIDED_BY, LOOKUP, PROBE, SATISFACTION_REGION
 from correlation.timing.intervals.regions import locate_regions
 from correlation.timing.intervals.satisfaction import satisfied
+from correlation.two_streams import NO_FILTERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,11 +50,11 @@ if TYPE_CHECKING:
     from correlation.explaining import GivenRecord
     from correlation.parsing.event_reader import MappedEvent
     from correlation.resources.attributes import AttributeValue
-    from correlation.resources.role_filters import Where
     from correlation.resources.streams import Stream
     from correlation.timing.conditions import TimingCondition
     from correlation.timing.intervals.regions import Regions
     from correlation.timing.intervals.window import TimingWindow
+    from correlation.two_streams import Where
 
 STEPS = (
     CONTRACT,

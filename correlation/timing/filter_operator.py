@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from correlation.buffers.filtering import Filters
     from correlation.operators import Evaluation, Operator, View
-    from correlation.resources.role_filters import Where
     from correlation.timing.conditions import TimingCondition
+    from correlation.two_streams import Where
 
 
 class FilterOperator:

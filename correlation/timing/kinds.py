@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from correlation.condition_kind import ConditionKind, Field, Values
 from correlation.limits import PAIRS_LIMIT
-from correlation.resources.role_filters import NO_FILTERS, ROLES
 from correlation.timing.block_operator import BlockOperator
 from correlation.timing.conditions import (
     ALGORITHM_CHOICES,
@@ -32,6 +31,7 @@ from correlation.timing.plan import derive_costs, measure_chance, plan_condition
 from correlation.timing.reading import AlarmReader, events_to_explain
 from correlation.timing.record_types import timing_records
 from correlation.timing.self_operator import SelfOperator
+from correlation.two_streams import NO_FILTERS, ROLES
 from correlation.warming import Algorithms, WarmUp, usual_streams
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from correlation.condition_kind import Chance, Load
 from correlation.resources.durations import format_duration
-from correlation.resources.role_filters import NO_FILTERS
 from correlation.timing.chance import SECONDS_PER_HOUR, count_chance_alarms
 from correlation.timing.conditions import BEST, PAIRS, UNMATCHED
 from correlation.timing.final_chance import count_final_alarms
@@ -14,6 +13,7 @@ from correlation.timing.histograms.reach import stream_reach
 from correlation.timing.histograms.regions import locate_supports
 from correlation.timing.intervals.choosing import choose_algorithm
 from correlation.timing.intervals.regions import describe_regions, locate_regions
+from correlation.two_streams import NO_FILTERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

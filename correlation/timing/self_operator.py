@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from correlation.buffers.segment import Segment
     from correlation.operators import Evaluation, View
     from correlation.resources.filters import Filter
-    from correlation.resources.role_filters import Where
     from correlation.resources.streams import Stream
     from correlation.timing.alarms import PairBatch
     from correlation.timing.conditions import TimingCondition
     from correlation.timing.operator import Met, Search
+    from correlation.two_streams import Where
 
 
 class SelfOperator(TimingOperator):

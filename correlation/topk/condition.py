@@ -15,13 +15,7 @@ from correlation.resources.decimals import read_decimal
 from correlation.resources.durations import format_duration
 from correlation.resources.partitioning import check_meeting
 from correlation.resources.records import require
-from correlation.resources.role_filters import (
-    NO_FILTERS,
-    ROLES,
-    Where,
-    bind_role_filters,
-    read_role_filters,
-)
+from correlation.resources.role_filters import bind_role_filters, read_role_filters
 from correlation.resources.streams import Stream
 from correlation.topk.change_format import KIND
 from correlation.topk.similarities import (
@@ -30,6 +24,7 @@ from correlation.topk.similarities import (
     SIZE_LIMIT,
     Similarity,
 )
+from correlation.two_streams import NO_FILTERS, ROLES, Where
 
 # Maximum length of a list: about 3 MB as a record.
 LIST_LIMIT = 10_000

@@ -31,11 +31,11 @@ from correlation.explaining import (
     read_given,
 )
 from correlation.resources.durations import describe_duration
-from correlation.resources.role_filters import NO_FILTERS, ROLES
 from correlation.resources.streams import Stream
 from correlation.result_format import as_text
 from correlation.topk.condition import TopKCondition, bind_where
 from correlation.topk.ranking import PlacedPair, describe_place, find_rank
+from correlation.two_streams import NO_FILTERS, ROLES
 
 STEPS = (
     CONTRACT,

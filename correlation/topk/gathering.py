@@ -17,9 +17,9 @@ from correlation.buffers.columns import BytesColumn, Int64s, SetsColumn
 from correlation.buffers.filtering import matches_rows
 from correlation.buffers.segment import Segment
 from correlation.limits import UNKNOWN_WATERMARK
-from correlation.resources.role_filters import Where
 from correlation.resources.tokens import TOKENS_COLUMN
 from correlation.topk.cells import Division, Key
+from correlation.two_streams import Where
 
 Mask = NDArray[np.bool_]
 

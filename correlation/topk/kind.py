@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 
 from correlation.condition_kind import ConditionKind, Field, Values
 from correlation.lists import Lists
-from correlation.resources.role_filters import ROLES
 from correlation.resources.streams import Stream
 from correlation.topk.change_format import KIND
 from correlation.topk.condition import (
@@ -23,11 +22,12 @@ from correlation.topk.explain import STEPS, explain_pair
 from correlation.topk.merging import merge_shares
 from correlation.topk.operator import GAUGES, METRICS, TopKOperator
 from correlation.topk.plan import derive_costs, plan_condition
-from correlation.topk.reading import COLUMNS, ChangeReader, events_to_explain, list_cells
+from correlation.topk.reading import COLUMNS, ChangeReader, events_to_explain, list_cells, list_name
 from correlation.topk.results import CHANGES, PRESENT, RECORDS
 from correlation.topk.similarities import SIMILARITIES
 from correlation.topk.sizing import size_sample
 from correlation.topk.stored import withdraw_lists
+from correlation.two_streams import ROLES
 from correlation.warming import Algorithms, WarmUp, usual_streams
 
 _FIELDS = (
@@ -159,7 +159,7 @@ TOPK_KIND = ConditionKind(
     metrics=METRICS,
     gauges=GAUGES,
     channels=(CHANGES, PRESENT),
-    lists=Lists(PRESENT, COLUMNS, list_cells),
+    lists=Lists(PRESENT, COLUMNS, list_cells, list_name),
     withdraw=withdraw_lists,
     merge_shares=merge_shares,
     horizon_remedy="reduce window or max_delay",

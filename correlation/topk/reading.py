@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ _FIELDS: dict[str, type] = {
 # The two sets of a pair.
 _SETS = ("older", "newer")
 _SIGNS = {"entered": "+", "left": "-", "moved": "~"}
-COLUMNS = ("rank", "similarity", "older", "time", "newer", "time")
+COLUMNS = ("rank", "value", "older", "time", "newer", "time")
 
 
 class ChangeReader:
@@ -90,6 +91,11 @@ def list_cells(item: Mapping[str, Any]) -> tuple[str, ...]:
         _name(newer),
         describe_moment(newer["time"]),
     )
+
+
+def list_name(item: Mapping[str, Any]) -> str:
+    """Return the sets of an item of a present list, which identify it."""
+    return json.dumps([item["older"], item["newer"]])
 
 
 def _is_set(value: Mapping[str, Any]) -> bool:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from correlation.buffers.buffer import StreamBuffer
 from correlation.operators import Evaluation, Result
 from correlation.resources.attributes import attributes_to_document
-from correlation.resources.role_filters import ROLES, Where, read_role_filters
+from correlation.resources.role_filters import read_role_filters
 from correlation.resources.streams import Stream
 from correlation.resources.tokens import fingerprint
 from correlation.topk.cells import Division, Key
@@ -20,6 +20,7 @@ from correlation.topk.listed import KeyedList, ListedPair, list_moves
 from correlation.topk.local import BUILT, NET, LocalList, Moment, SlotShare, Step, make_share
 from correlation.topk.merging import merge_lists
 from correlation.topk.results import CHANGES_METRIC, KeyedMoves, TopKChanges, present_lists
+from correlation.two_streams import ROLES, Where
 
 
 class StoredState(NamedTuple):

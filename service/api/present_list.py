@@ -1,17 +1,22 @@
 """Route of the list that a condition maintains."""
 
+import logging
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
 from correlation.kinds import KINDS
+from correlation.lists import Lists
 from service.api.body import JsonRoute
 from service.api.common import Limit, Name, Plane
 from service.api.problems import responses
 from service.errors import NoListError
+from service.lists import UNREADABLE
 
 router = APIRouter(prefix="/v1", tags=["conditions"], route_class=JsonRoute)
+_log = logging.getLogger(__name__)
 # Join keys are of any length.
 AfterKey = Annotated[
     str, Query(description="Start after this join key: `next` of the previous page.")
@@ -19,6 +24,13 @@ AfterKey = Annotated[
 JoinKey = Annotated[
     str | None, Query(description="Join key of the list, for conditions with one list per key.")
 ]
+
+
+class ListRow(BaseModel):
+    """An item of a list, as text."""
+
+    name: str = Field(description="Identity of the item when it moves to another rank.")
+    cells: list[str] = Field(description="A cell for each of `columns`.")
 
 
 class PresentListAnswer(BaseModel):
@@ -44,6 +56,8 @@ class PresentListAnswer(BaseModel):
         "unknown_version: other software wrote it. The list is then empty here."
     )
     items: list[dict[str, Any]] = Field(description="Items of the list, the first place first.")
+    columns: tuple[str, ...] = Field(description="Titles of the columns of `rows`, the rank first.")
+    rows: list[ListRow] = Field(description="The items as a table, as their kind shows them.")
     keys: list[str] = Field(
         description="Join keys that have a list: a page. Empty if `key` is given."
     )
@@ -64,22 +78,35 @@ def get_present_list(
     event takes part in it.
     """
     kind = str(plane.find("condition", name).resource.document["kind"])
-    view = plane.lists.of_kind(kind)
-    if view is None:
+    view, lists = plane.lists.of_kind(kind), KINDS[kind].lists
+    if view is None or lists is None:
         having = ", ".join(it.name for it in KINDS.values() if it.lists is not None)
         remedy = f"kinds with a list: {having}" if having else "no kind maintains a list"
         raise NoListError(f"condition {name!r} is of the kind {kind}, which has no list; {remedy}")
-    found = view.find(name, key) or {}
     page = view.keys(name, limit, after)
-    return PresentListAnswer(
-        condition=name,
-        key=key,
-        applied_version=plane.metrics.condition(name).applied_version,
-        version=found.get("version"),
-        as_of=found.get("as_of"),
-        detected_at=found.get("detected_at"),
-        error=found.get("error"),
-        items=found.get("items", []),
-        keys=page.keys if key is None else [],
-        next=page.next if key is None else None,
-    )
+    place: dict[str, Any] = {
+        "condition": name,
+        "key": key,
+        "applied_version": plane.metrics.condition(name).applied_version,
+        "keys": page.keys if key is None else [],
+        "next": page.next if key is None else None,
+    }
+    try:
+        return PresentListAnswer(**place, **_content(lists, view.find(name, key) or {}))
+    # Kinds of other packages may raise anything if other software wrote the list.
+    except Exception:  # noqa: BLE001 - see above
+        _log.debug("the list of condition %r cannot be shown", name, exc_info=True)
+        return PresentListAnswer(**place, **_content(lists, {"error": UNREADABLE}))
+
+
+def _content(lists: Lists, found: Mapping[str, Any]) -> dict[str, Any]:
+    items = found.get("items", [])
+    return {
+        "version": found.get("version"),
+        "as_of": found.get("as_of"),
+        "detected_at": found.get("detected_at"),
+        "error": found.get("error"),
+        "items": items,
+        "columns": lists.columns,
+        "rows": [ListRow(name=lists.name(it), cells=[*lists.cells(it)]) for it in items],
+    }

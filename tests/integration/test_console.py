@@ -256,12 +256,12 @@ def test_condition_has_its_plan_and_its_list(page: Page) -> None:
     # A picture that the policy refuses, or that cannot be decoded, has no width.
     expect(picture).not_to_have_js_property("naturalWidth", 0)
     visit(page, "conditions/alike")
-    rows = page.get_by_role("table", name="Pairs").get_by_role("row")
+    rows = page.get_by_role("table", name="Items").get_by_role("row")
     expect(rows).to_have_count(1 + CONDITIONS["alike"]["k"])
     expect(rows.nth(1)).to_contain_text("messages:message-")
-    expect(page.get_by_role("columnheader", name="Similarity")).to_be_visible()
+    expect(page.get_by_role("columnheader", name="Value")).to_be_visible()
+    expect(rows.nth(1).get_by_role("cell").nth(VALUE)).to_have_text(re.compile(r"^[01](\.\d+)?$"))
     visit(page, "conditions/near")
-    expect(page.get_by_role("columnheader", name="Distance")).to_be_visible()
     # Sets of four words each: the distance is even.
     expect(rows.nth(1).get_by_role("cell").nth(VALUE)).to_have_text(re.compile("^[02468]$"))
     visit(page, "alarms?condition=near")
@@ -345,7 +345,7 @@ def wait_for_a_round(stack: Stack, page: Page, view: str, number: int) -> None:
             cell = rows.filter(has_text="footsteps").get_by_role("cell").nth(CHANCE - 1)
             shown = cell.filter(has_text=re.compile("[1-9]"))
         case _:
-            before = page.get_by_role("table", name="Pairs")
+            before = page.get_by_role("table", name="Items")
             shown = page.get_by_role("cell", name="new", exact=True)
     # The page has counted before: the events of the round have a rate.
     expect(before.first).to_be_visible()

@@ -240,6 +240,8 @@ def check_present_lists(house: Installation) -> None:
     found = house.wait_for_present("k", ["c", "b"])
     assert (found["key"], found["version"], found["as_of"]) == ("k", 1, 14 * SECOND_US - 1)
     assert found["items"][0] == {"place": 1, "id": "c", "length_us": 9 * SECOND_US}
+    assert found["columns"] == ["place", "event", "seconds"]
+    assert found["rows"][0] == {"name": "c", "cells": ["1", "c", "9"]}
     assert found["keys"] == []
     house.wait_for_present("other", ["q"])
     pages = [

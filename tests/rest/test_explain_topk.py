@@ -252,3 +252,21 @@ def test_lists_of_keys_are_read_by_key(service: Service) -> None:
     assert explain(service, path, *given)["failed_step"] == "rank"
     given = [event("x", 2, key="other"), event("x", 1, key="other")]
     assert explain(service, path, *given)["explanation"].startswith("the list has 0 of 2 pairs")
+
+
+@pytest.mark.parametrize(
+    "damage", [{"items": [None]}, {"items": [{"rank": 1}]}, {"items": 3}, {"as_of": "today"}]
+)
+def test_damaged_list_has_an_error_and_no_items(service: Service, damage: dict[str, Any]) -> None:
+    path = put_topk(service, put_sets(service))
+    write_list(service, path, [listed_pair(("x", 1, 0), ("y", 2, 0))])
+    present = service.client.get(f"{path}/topk").json()
+    (row,) = present["rows"]
+    assert len(row["cells"]) == len(present["columns"])
+    name = path.rsplit("/", 1)[1]
+    record = {"v": 1, "kind": "topk_similarity", "condition": name, "version": 1, **damage}
+    topic = service.settings.topics.channel_topic("topk.current")
+    produce(service.settings.bootstrap, topic, [Sent(json.dumps(record).encode(), name.encode())])
+    wait_until(lambda: service.client.get(f"{path}/topk").json()["error"] == "unreadable")
+    present = service.client.get(f"{path}/topk").json()
+    assert (present["items"], present["rows"]) == ([], [])

@@ -263,7 +263,11 @@ def test_the_list_is_empty_before_the_job_writes_one(service: Service) -> None:
     client, name = service.client, put_sets(service)
     path = put_topk(service, name)
     nothing = ("key", "applied_version", "version", "as_of", "detected_at", "error", "next")
-    empty = {"condition": path.rsplit("/", 1)[1], "items": [], "keys": []}
+    empty: dict[str, object] = {field: [] for field in ("items", "rows", "keys")}
+    empty |= {
+        "condition": path.rsplit("/", 1)[1],
+        "columns": ["rank", "value", "older", "time", "newer", "time"],
+    }
     assert client.get(f"{path}/topk").json() == empty | dict.fromkeys(nothing)
     status = client.get(f"{path}/status").json()
     assert (status["state"], status["applied"], set(status["streams"])) == (

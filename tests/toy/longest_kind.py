@@ -380,6 +380,7 @@ KINDS = [
             PRESENT,
             ("place", "event", "seconds"),
             lambda item: (str(item["place"]), item["id"], f"{item['length_us'] / MICRO:g}"),
+            lambda item: str(item["id"]),
         ),
         withdraw=_withdraw,
         records=(

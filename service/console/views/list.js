@@ -2,7 +2,7 @@
 
 import { get, orNull, resource } from "../api.js";
 import { address, given, h, link, moment, notice, table } from "../dom.js";
-import { age, number } from "../format.js";
+import { age } from "../format.js";
 import { live } from "../live.js";
 
 const REFRESH_SECONDS = 2;
@@ -30,7 +30,7 @@ export function showList(container, name, chosen, signal) {
 }
 
 function render(name, list, before) {
-  const ranks = new Map(list.items.map((it, place) => [pairOf(it), it.rank ?? place + 1]));
+  const ranks = new Map(list.rows.map((it, place) => [it.name, place + 1]));
   const moves = before.ranks ?? ranks;
   if (list.detected_at !== before.detectedAt) {
     [before.moves, before.ranks, before.detectedAt] = [moves, ranks, list.detected_at];
@@ -41,7 +41,7 @@ function render(name, list, before) {
     h("h2", { id: "list" }, "Present list", list.key === null ? null : [" of ", given(list.key)]),
     list.error === null ? null : notice("bad", `The list cannot be shown: ${list.error}`),
     keys(name, list),
-    list.items.length
+    list.rows.length
       ? items(list, before.moves)
       : h("p", { class: "empty" }, list.keys.length ? "Choose a key." : "The list is empty."),
     list.as_of === null
@@ -57,8 +57,6 @@ function render(name, list, before) {
   );
 }
 
-const pairOf = (it) => JSON.stringify([it.older ?? it, it.newer ?? null]);
-
 function keys(name, list) {
   if (!list.keys.length) return null;
   const links = list.keys.map((it) =>
@@ -72,40 +70,23 @@ function keys(name, list) {
   ];
 }
 
-function items(list, moves) {
-  if (list.items[0].older === undefined) {
-    // A list of another kind: its items as they are.
-    return table(
-      "Items",
-      ["Rank", "Item"],
-      list.items.map((it, place) => [place + 1, given(JSON.stringify(it))]),
-    );
-  }
-  // A list has one of the two: with hamming, pairs have a distance.
-  const [value, heading] =
-    list.items[0].distance === undefined
-      ? ["similarity", "#Similarity"]
-      : ["distance", "#Distance"];
+function items({ columns, rows }, moves) {
+  const [rank, ...others] = columns.map(titled);
   return table(
-    "Pairs",
-    ["Rank", "Change", heading, "#Overlap", "Older", "Newer"],
-    list.items.map((it) => [
-      it.rank,
-      moved(moves.get(pairOf(it)), it.rank),
-      number(it[value]),
-      `${it.overlap} of ${(it.sizes ?? []).join(" and ")}`,
-      set(it.older),
-      set(it.newer),
+    "Items",
+    [rank, "Change", ...others],
+    rows.map(({ name, cells: [place, ...more] }, index) => [
+      place,
+      moved(moves.get(name), index + 1),
+      ...more.map(given),
     ]),
   );
 }
+
+const titled = (column) => column.charAt(0).toUpperCase() + column.slice(1);
 
 function moved(before, rank) {
   if (before === undefined) return h("span", { class: "tag" }, "new");
   if (before === rank) return "";
   return before > rank ? `▲ from ${before}` : `▼ from ${before}`;
-}
-
-function set({ stream, id, time: at }) {
-  return [given(stream), ":", given(id), h("br"), moment(at)];
 }

@@ -27,7 +27,7 @@ KIND = replace(
     KINDS["within"],
     name="best_of",
     channels=(CHANGES, PRESENT),
-    lists=Lists(PRESENT, (), lambda _: ()),
+    lists=Lists(PRESENT, (), lambda _: (), str),
 )
 TOPICS = Topics("p", (CHANGES, PRESENT))
 

@@ -11,7 +11,10 @@ from correlation.lists import Lists
 from correlation.resources.topics import Channel
 
 LISTS = Lists(
-    Channel("best.current", compacted=True), ("place", "id"), lambda it: (str(it["n"]), it["id"])
+    Channel("best.current", compacted=True),
+    ("place", "id"),
+    lambda it: (str(it["n"]), it["id"]),
+    lambda it: str(it["id"]),
 )
 SECOND_US = 1_000_000
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from correlation.resources.filters import Filter, read_filter
-from correlation.resources.role_filters import Where
 from correlation.timing.filter_operator import filters_of_streams
+from correlation.two_streams import Where
 from tests.support.filters import DECLARED
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from correlation.explaining import FoundList, GivenRecord
 from correlation.resources.filters import read_filter
-from correlation.resources.role_filters import Where
 from correlation.topk.condition import TopKCondition
 from correlation.topk.explain import explain_pair
 from correlation.topk.similarities import HAMMING, JACCARD
+from correlation.two_streams import Where
 from tests.support.topk import make_tag_streams
 
 STREAMS = make_tag_streams(keyed=True)

@@ -14,10 +14,10 @@ from correlation.buffers.segment import Segment
 from correlation.limits import UNKNOWN_WATERMARK
 from correlation.resources.attributes import column_name, encode_value
 from correlation.resources.filters import read_filter
-from correlation.resources.role_filters import NO_FILTERS, Where
 from correlation.resources.tokens import TOKENS_COLUMN
 from correlation.topk.cells import Division
 from correlation.topk.gathering import Part, Range, gather_sets, list_keys
+from correlation.two_streams import NO_FILTERS, Where
 
 # Key, id, time and tokens of an event.
 Row = tuple[str, str, int, str]

@@ -70,7 +70,7 @@ def test_an_item_of_a_list_has_a_cell_for_every_column() -> None:
     cells = list_cells(CHANGE)
     assert dict(zip(COLUMNS[:3], cells[:3], strict=True)) == {
         "rank": "2",
-        "similarity": "0.6667",
+        "value": "0.6667",
         "older": "left:x",
     }
     assert cells[3:] == ("1970-01-01T00:00:00Z", "right:y", "1970-01-01T00:00:01.500000Z")

@@ -12,12 +12,12 @@ from correlation.buffers.segment import Segment
 from correlation.condition_kind import Load
 from correlation.resources.filters import read_filter
 from correlation.resources.partitioning import Partitioning
-from correlation.resources.role_filters import Where
 from correlation.sampling import SampleRecord, StreamSample, read_sample
 from correlation.topk.condition import TopKCondition
 from correlation.topk.kind import TOPK_KIND
 from correlation.topk.similarities import HAMMING, JACCARD
 from correlation.topk.sizing import size_sample
+from correlation.two_streams import Where
 from tests.support.topk import DELAY, make_tag_streams
 
 if TYPE_CHECKING:

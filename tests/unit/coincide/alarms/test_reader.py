@@ -35,7 +35,7 @@ from tests.support.result_values import DETECTED_AT, Row, Written
 if TYPE_CHECKING:
     from correlation.operators import Encode
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 TIMES = st.integers(0, 400)
 IDS = st.binary(min_size=1, max_size=4)
 KEYS = st.none() | st.binary(max_size=4)
