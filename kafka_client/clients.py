@@ -12,7 +12,7 @@ from confluent_kafka.admin import AclOperation, AdminClient
 
 from kafka_client.renewed import Renewed
 from kafka_client.rights import is_missing_right, with_right
-from kafka_client.settings import user_of
+from kafka_client.users import user_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence

@@ -20,6 +20,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from correlation.resources.checks import check_topic
 from kafka_client.secret_files import MAYBE_SECRET, SecretFilesSource
 from kafka_client.secrets import Secrets
+from kafka_client.users import user_of
 
 if TYPE_CHECKING:
     from pydantic import ValidationError, ValidationInfo
@@ -286,12 +287,6 @@ def _refusal(properties: Mapping[str, Any]) -> str | None:
 
 BootstrapServers = Annotated[str, AfterValidator(_bootstrap_servers)]
 KafkaProperties = Annotated[Properties, NoDecode, BeforeValidator(_kafka_properties), MAYBE_SECRET]
-
-
-def user_of(properties: Mapping[str, object]) -> str | None:
-    """Return the user in the properties of a Kafka client; None if they do not name the user."""
-    user = properties.get("sasl.username")
-    return None if user is None else str(user)
 
 
 class ClientSettings(BaseSettings):

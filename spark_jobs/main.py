@@ -30,8 +30,8 @@ from kafka_client.connection import explain_silence
 from kafka_client.rights import no_right
 from kafka_client.secrets import HidingFormatter
 from kafka_client.settings import describe as describe_settings
-from kafka_client.settings import user_of
 from kafka_client.topic_offsets import KafkaOffsets
+from kafka_client.users import user_of
 from spark_jobs.driver.checkpoint import Checkpoint
 from spark_jobs.driver.claim import Claim
 from spark_jobs.driver.config_topic import ConfigTopic
@@ -53,6 +53,7 @@ from spark_jobs.job import Job
 from spark_jobs.settings import Settings
 from spark_jobs.sink.marker import read_marks
 from spark_jobs.sink.ownership import claims_of
+from spark_jobs.worker.worker_daemon import WARM_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -182,6 +183,9 @@ def _run_job(
     # Spark installs its own SIGINT handler when its context starts.
     _stop_on_signals(stop)
     opened.callback(_end_session, session)
+    if watch.kinds:
+        # Workers have the environment of the first query: they are kept when conditions change.
+        session.sparkContext.environment[WARM_KINDS] = ",".join(sorted(watch.kinds))
     checkpoint = Checkpoint(session, settings.checkpoint)
     slots = watch.slots or settings.slots
     layout = open_layout(checkpoint, session, slots)

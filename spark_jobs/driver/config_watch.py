@@ -52,6 +52,7 @@ class ConfigWatch:
         self._consumer.assign([self._place])
         self._streams: dict[str, Stream] = {}
         self._output_topics: dict[str, str] = {}
+        self._kinds: dict[str, str] = {}
         self._slots: int | None = None
         self._newest = NewestRecords(orjson.loads)
         self._changed_at = time.monotonic()
@@ -65,6 +66,11 @@ class ConfigWatch:
     def output_topics(self) -> frozenset[str]:
         """Output topics of the registered conditions."""
         return frozenset(self._output_topics.values())
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """Kinds of the registered conditions."""
+        return frozenset(self._kinds.values())
 
     @property
     def slots(self) -> int | None:
@@ -151,11 +157,14 @@ class ConfigWatch:
             self._changed_at = time.monotonic()
 
     def _take_condition(self, name: str, resource: Resource | None) -> None:
-        topic = None if resource is None else to_condition(resource).output_topic
-        if topic is None:
-            self._output_topics.pop(name, None)
-        else:
-            self._output_topics[name] = topic
+        self._output_topics.pop(name, None)
+        self._kinds.pop(name, None)
+        if resource is None:
+            return
+        condition = to_condition(resource)
+        self._kinds[name] = condition.kind
+        if condition.output_topic is not None:
+            self._output_topics[name] = condition.output_topic
 
     def close(self) -> None:
         """Close the connection."""

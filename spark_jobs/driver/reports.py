@@ -14,7 +14,7 @@ from correlation.config_records import list_unreadable
 from correlation.engine.heartbeats import heartbeat_to_record
 from kafka_client.renewed import Renewed
 from kafka_client.rights import with_right
-from kafka_client.settings import user_of
+from kafka_client.users import user_of
 from spark_jobs.driver.checkpoint import parse_offsets
 from spark_jobs.driver.heartbeat_clock import HeartbeatClock
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from confluent_kafka import KafkaException
 
-from kafka_client.settings import user_of
+from kafka_client.users import user_of
 from spark_jobs.errors import StaleCheckpointError
 from spark_jobs.sink.batches import mark_group, merge_target, target_of
 from spark_jobs.sink.marker import Marker

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException
 
-from kafka_client.settings import user_of
+from kafka_client.users import user_of
 from spark_jobs.errors import ClaimLostError, ProducerFencedError, SparkJobError
 from spark_jobs.sink.committed import CommittedOffset
 from spark_jobs.sink.options import Owner

@@ -22,7 +22,7 @@ from correlation.reasons import Reason
 from correlation.resources.topics import OMITTED_HEADER, is_internal, refusal_headers
 from kafka_client.clients import UserAdmin, find_unwritable
 from kafka_client.rights import is_missing_right, no_right
-from kafka_client.settings import user_of
+from kafka_client.users import user_of
 from spark_jobs.worker.envelope import Record
 
 if TYPE_CHECKING:

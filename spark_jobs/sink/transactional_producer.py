@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from kafka_client.messages import as_bytes
 from kafka_client.rights import with_right
-from kafka_client.settings import user_of
+from kafka_client.users import user_of
 from spark_jobs.errors import SparkJobError
 from spark_jobs.sink.refusals import Refused
 from spark_jobs.sink.transactional_client import (

@@ -30,6 +30,7 @@ from correlation.errors import (
 from correlation.parsing.intake import Intake, Problem, parse_records
 from correlation.parsing.stream_reader import StreamReader
 from correlation.reasons import Reason
+from correlation.resources.partitioning import Partitioning
 from kafka_client.messages import Headers
 from spark_jobs.worker.controls import kept_record, names_resource
 from spark_jobs.worker.envelope import (
@@ -88,6 +89,12 @@ def pack_records(packing: Packing, blocks: Iterable[Sequence[Run]]) -> Iterator[
             yield _as_batch(rows)
     if rows := task.finish():
         yield _as_batch(rows)
+
+
+def warm_up() -> None:
+    """Load the kernel that assigns events to slots, which the first batch needs."""
+    row = (b"k", b"e", 0, 0, 0, 0, 0)
+    Partitioner(Partitioning(), 2).assign(Events.from_rows("", [row]))
 
 
 def _as_batch(rows: Sequence[Row]) -> pa.RecordBatch:

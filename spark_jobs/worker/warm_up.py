@@ -29,7 +29,7 @@ from correlation.room import Room
 from spark_jobs.worker.envelope import pack_result, unpack_records
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from correlation.operators import Result
     from correlation.resources.attributes import Attribute, AttributeValue
@@ -70,7 +70,11 @@ def main() -> None:
     sys.stdout.write(f"kernels compiled: {sum(found.values())} results found\n")
 
 
-def warm_up(algorithms: Algorithms = "all", shapes: str = "intervals") -> int:
+def warm_up(
+    algorithms: Algorithms = "all",
+    shapes: str = "intervals",
+    kinds: Collection[str] | None = None,
+) -> int:
     """Advance, store and restore a program with every kind of condition.
 
     Parameters
@@ -79,25 +83,29 @@ def warm_up(algorithms: Algorithms = "all", shapes: str = "intervals") -> int:
         Algorithms of the conditions: those that their kinds use by default, or all.
     shapes : {"intervals", "templates", "histograms"}
         Form of the events' timestamps.
+    kinds : collection of str or None
+        Names of the kinds; None: all. Names that are not known are ignored.
 
     Returns
     -------
     int
         Number of result records.
     """
-    return sum(_evaluate(it, shapes) for it in group_kinds(algorithms, shapes))
+    return sum(_evaluate(it, shapes) for it in group_kinds(algorithms, shapes, kinds))
 
 
-def group_kinds(algorithms: Algorithms, shapes: str) -> list[WarmUpGroup]:
-    """Return the conditions of the warm-ups of all kinds; kinds with equal streams are one group.
+def group_kinds(
+    algorithms: Algorithms, shapes: str, kinds: Collection[str] | None = None
+) -> list[WarmUpGroup]:
+    """Return the conditions of the warm-ups of kinds; kinds with equal streams are one group.
 
     Parameters
     ----------
-    algorithms, shapes
+    algorithms, shapes, kinds
         See `warm_up`.
     """
     groups: list[WarmUpGroup] = []
-    for kind in KINDS.values():
+    for kind in (it for name, it in KINDS.items() if kinds is None or name in kinds):
         streams, documents = kind.warm_up(algorithms, shapes)
         group = next((it for it in groups if it.streams == streams), None)
         if group is None:

@@ -2,8 +2,9 @@
 
 Spark starts it as `python -m spark_jobs.worker.worker_daemon MODULE`
 (`spark.python.daemon.module`). Imports would take each worker most of a second. The daemon imports
-before the fork, and the workers share the memory. The imported objects are frozen in the garbage
-collector: Spark collects garbage after each task, and scanning them would take about 50 ms a task.
+before the fork, and the workers share the memory; it also loads the kernels that they need first.
+The imported objects are frozen in the garbage collector: Spark collects garbage after each task,
+and scanning them would take about 50 ms a task.
 """
 
 from __future__ import annotations
@@ -23,19 +24,20 @@ _NO_THREADS = {
 }
 # Environment variable with the role of a pool of workers; see `spark_jobs.worker.transform`.
 ROLE, SLOTS = "COINCIDE_WORKER_ROLE", "slots"
+# Environment variable with the kinds of conditions whose kernels are loaded, separated by commas.
+# Without it, those of all kinds are loaded.
+WARM_KINDS = "COINCIDE_WORKER_KINDS"
 # Environment variable with the number of times that all workers were replaced; see
 # `spark_jobs.driver.workers`.
 GENERATION = "COINCIDE_WORKER_GENERATION"
-_MODULES = (
-    "pyspark.worker",
-    "pandas",
-    "pyarrow",
+_COMMON = ("pyspark.worker", "pyarrow", "spark_jobs.worker.pack")
+# Modules of workers that evaluate slots, and of those that read and write records.
+_EVALUATING = ("pandas", "spark_jobs.worker.slot_evaluation")
+_MOVING = (
     "spark_jobs.source.source",
     "spark_jobs.source.range_reader",
-    "spark_jobs.worker.slot_evaluation",
     "spark_jobs.sink.sink",
     "spark_jobs.sink.batches",
-    "spark_jobs.sink.merged",
 )
 
 
@@ -48,27 +50,45 @@ def main(worker_module: str) -> None:
         Module of the workers. Only workers that run functions need the job's modules.
     """
     if worker_module == _WORKERS:
-        import_all()
-        if os.environ.get(ROLE) == SLOTS:
-            warm_up()
+        role = os.environ.get(ROLE, "")
+        import_all(role)
+        warm_up(role, os.environ.get(WARM_KINDS, ""))
     gc.collect()
     gc.freeze()
     manager()
 
 
-def import_all() -> None:
-    """Import the job's modules without starting threads, since forking threads is not safe."""
+def import_all(role: str) -> None:
+    """Import the job's modules without starting threads, since forking threads is not safe.
+
+    Parameters
+    ----------
+    role : str
+        `SLOTS` for workers that evaluate slots; others read and write records.
+    """
     os.environ.update(_NO_THREADS)
-    for name in _MODULES:
+    for name in (*_COMMON, *(_EVALUATING if role == SLOTS else _MOVING)):
         importlib.import_module(name)
     # Each worker calls it at its start; the first call imports a package.
     importlib.invalidate_caches()
 
 
-def warm_up() -> None:
-    """Load the kernels of the default algorithms; others are loaded when a condition uses them."""
+def warm_up(role: str, kinds: str) -> None:
+    """Load the kernels of the workers' first batch; others are loaded when they are used.
+
+    Parameters
+    ----------
+    role : str
+        See `import_all`.
+    kinds : str
+        Value of `WARM_KINDS`. The kernels of their default algorithms are loaded.
+    """
     # Imported late, after the modules and environment variables above are set.
-    importlib.import_module("spark_jobs.worker.warm_up").warm_up("defaults")
+    if role == SLOTS:
+        module = importlib.import_module("spark_jobs.worker.warm_up")
+        module.warm_up("defaults", kinds=frozenset(kinds.split(",")) if kinds else None)
+    else:
+        importlib.import_module("spark_jobs.worker.pack").warm_up()
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import pytest
 from correlation.resources.records import Resource
 from correlation.resources.streams import Stream
 from correlation.topk.results import CHANGES, PRESENT
-from spark_jobs.worker.worker_daemon import ROLE, SLOTS
+from spark_jobs.worker.worker_daemon import ROLE, SLOTS, WARM_KINDS
 from tests.oracle.topk import TokenSet, ranked_pairs
 from tests.support.cluster import WORKERS, ClusterJob, SparkCluster
 from tests.support.command import is_python_worker, process_tree, variables
@@ -178,9 +178,10 @@ def test_all_executors_evaluate_slots_with_the_variables_of_the_command(
     driver = process_tree(job.process.pid or 0)
     assert not slot_workers(driver)
     for number in range(WORKERS):
-        found = map(variables, slot_workers(cluster.python_workers(number)))
+        found = [*map(variables, slot_workers(cluster.python_workers(number)))]
         # A process that has ended has no variables.
         assert {it["NUMBA_CACHE_DIR"] for it in found if it} == {cluster.kernels}
+        assert {it[WARM_KINDS] for it in found if it} == {"mutual_deadline,topk_similarity"}
     assert not cluster.unused_kernels.exists()
 
 

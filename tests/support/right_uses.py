@@ -30,8 +30,8 @@ from correlation.resources.streams import Stream
 from kafka_client.clients import UserAdmin
 from kafka_client.consumers import is_record, open_consumer, read_ranges
 from kafka_client.partition_offsets import Edge, list_offsets, list_ranges
-from kafka_client.settings import user_of
 from kafka_client.topic_offsets import KafkaOffsets
+from kafka_client.users import user_of
 from service.alarms.feed import AlarmFeed
 from service.alarms.records import Selection
 from service.log import TopicLog
