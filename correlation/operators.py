@@ -252,6 +252,8 @@ class View:
         Streams of which the block has records, in any slot.
     room : Room
         Room for results that are kept until they are written.
+    flush : bool
+        Whether events that wait for a block are evaluated now, with those of this block.
     """
 
     fresh: Mapping[str, Segment]
@@ -268,6 +270,7 @@ class View:
     cache: Cache | None = None
     read: Collection[str] = ()
     room: Room = field(default_factory=Room)
+    flush: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Self
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class SparkJobError(Exception):
@@ -24,6 +27,24 @@ class RebuildError(SparkJobError):
 
 class RescaleRefusedError(SparkJobError):
     """The state cannot be distributed to another number of slots now; the job continues."""
+
+
+class UnequalSlotsError(RescaleRefusedError):
+    """The slots have different states of conditions.
+
+    Parameters
+    ----------
+    conditions : sequence of str
+        Names of the conditions.
+    """
+
+    def __init__(self, conditions: Sequence[str]) -> None:
+        super().__init__(
+            f"the slots have different states of condition {', '.join(conditions)}, because the "
+            "watermark or the declaration of one of its streams was changed; wait until the events "
+            "from before the change have left the buffers, or pause the condition"
+        )
+        self.conditions = frozenset(conditions)
 
 
 class StaleCheckpointError(SparkJobError):

@@ -13,6 +13,7 @@ import logging
 import time
 import uuid
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException
@@ -159,8 +160,7 @@ class Job:
         changed = others | self._begun.topics.keys() - wanted.topics.keys()
         checkpoint.change_offsets(changed)
         self._losses.forget(changed)
-        checkpoint.write(_FILE, wanted.to_bytes())
-        self._begun = wanted
+        self._begin(wanted)
         if accepting:
             _log.warning("the new config topic replaces the previous one, as accepted")
             self._parts.config_topic.accept()
@@ -173,7 +173,14 @@ class Job:
         elif (attempt := self._rescaling.attempt(wanted)) is Attempt.PLANNED:
             self._losses.restart_batches()
         elif attempt is Attempt.BATCH_FIRST:
+            wanted = replace(wanted, is_flushing=True)
+            self._begin(wanted)
             self._run_batch(wanted)
+
+    def _begin(self, in_force: StreamsInForce) -> None:
+        """Store the streams of a run before its first batch."""
+        self._parts.checkpoint.write(_FILE, in_force.to_bytes())
+        self._begun = in_force
 
     def _run_batch(self, in_force: StreamsInForce) -> None:
         """Run one more batch; it has at least a heartbeat."""
@@ -255,6 +262,7 @@ class Job:
             config_topic_id=parts.config_topic.id,
             positions=as_positions(completed),
             written=() if plan is None else plan.written,
+            is_flushing=in_force.is_flushing,
         )
         starts = initial = None
         if plan is not None and parts.checkpoint.completed_batch() < 0:

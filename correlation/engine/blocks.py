@@ -41,6 +41,8 @@ class Block:
         Number of records that went to the dead-letter topic.
     filtered : mapping of stream to int
         Number of records that do not match the `where` of a stream.
+    flush : bool
+        As of `View`.
     """
 
     controls: Sequence[Control] = ()
@@ -49,6 +51,7 @@ class Block:
     heartbeats: Sequence[Heartbeat] = ()
     rejected: Mapping[tuple[str, str], int] = field(default_factory=dict)
     filtered: Mapping[str, int] = field(default_factory=dict)
+    flush: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,6 +118,7 @@ class Program:
             self._cache,
             {it.stream for it in block.progress},
             room or Room(),
+            block.flush,
         )
         evaluations = [(entry, operator.evaluate(view)) for entry, operator in operators]
         self._age({name: (numbers[name], fresh[name]) for name in fresh}, watermarks)

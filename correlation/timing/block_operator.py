@@ -10,6 +10,7 @@ so that they remain distinct from the segments evaluated before. The current tim
 the Kafka timestamps and the heartbeat wall times in the records of the micro-batch; with the wall
 clock, a batch that Spark repeats could have a different result. If this time goes back by more than
 `block_interval`, one of two clocks was wrong and the waiting time is unknown, so the block is due.
+Before the number of slots changes, every block is due: waiting events belong to one slot.
 
 Algorithm. A block that is not due adds its segments to the waiting segments. A block that is due is
 joined from all of them, cut after every `block_size` events in order of arrival, and passed to the
@@ -145,8 +146,8 @@ class BlockOperator:
         return join_evaluations(evaluations)
 
     def _is_due(self, count: int, view: View) -> bool:
-        if not count:
-            return False
+        if not count or view.flush:
+            return count > 0
         parts = max(map(len, self._waiting.values()))
         is_closed = any(name in view.closed for name in self._condition.streams)
         if count >= self._size() or is_closed or parts >= _MAX_PARTS:

@@ -30,6 +30,7 @@ from spark_jobs.errors import (
     DeliveryError,
     RebuildError,
     RescaleRefusedError,
+    UnequalSlotsError,
 )
 from spark_jobs.sink.marker import METRICS_KEY, totals_key
 from spark_jobs.sink.ownership import MERGED, sink_id
@@ -306,8 +307,11 @@ def plan_rescale(
 
     Raises
     ------
+    UnequalSlotsError
+        When the slots have different states; if only because events wait for a block, a batch that
+        evaluates all events helps.
     RescaleRefusedError
-        When the state cannot be distributed now.
+        When the state cannot be distributed now for another reason.
     RebuildError, UnknownRecordVersionError
         When the published state is not complete, or another version of this software wrote it.
     """
@@ -315,18 +319,15 @@ def plan_rescale(
     present = generations[0] if generations else None
     if present is None or present.number != layout.generation or not present.is_level:
         return None
-    if names := holding(present):
-        raise RescaleRefusedError(
-            f"the slots have different states of condition {', '.join(names)}, because events wait "
-            "for its next block, or the watermark or the declaration of one of its streams was "
-            "changed; wait, register the condition without block_size, or pause it"
-        )
     plan = _plan(session, layout, [present], slots)
     if problems := missing(plan):
         raise RescaleRefusedError(
             f"buffered events cannot be read again: {'; '.join(problems)}; wait until these "
             "events are not needed any more"
         )
+    # Last: such a batch is in vain if the state cannot be distributed anyway.
+    if names := holding(present):
+        raise UnequalSlotsError(names)
     return plan
 
 

@@ -4,6 +4,10 @@ The wanted number is that of the config topic, or COINCIDE_SLOTS if none is regi
 differs from the number of the query, the job looks from time to time whether the state can be
 distributed. If so, the query ends between two batches, and a query with the wanted number continues
 with the distributed state. Otherwise the present query goes on.
+
+Before, a batch may be needed after which the slots have the same position, and no events wait for a
+block of their slot. If a condition still has different states in the slots after such a batch,
+these have another cause, and the next attempts look first whether they have ended.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from correlation.errors import UnknownRecordVersionError
 from spark_jobs.driver.planning import plan_rescale, read_state
 from spark_jobs.driver.rebuild import Plan, describe_plan, find_ranges
 from spark_jobs.driver.reports import describe
-from spark_jobs.errors import RebuildError, RescaleRefusedError
+from spark_jobs.errors import RebuildError, RescaleRefusedError, UnequalSlotsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +46,7 @@ class Attempt(Enum):
     """Result of an attempt to change the number of slots."""
 
     PLANNED = auto()
-    # The slots publish the same position in the next batch.
+    # The slots publish the same position in the next batch, which evaluates all events.
     BATCH_FIRST = auto()
     REFUSED = auto()
 
@@ -70,7 +74,10 @@ class Rescaling:
         self._problem: str | None = None
         self._pause = _FIRST_PAUSE_SECONDS
         self._next = 0.0
-        self._last: Attempt | None = None
+        # The newest batch when a batch was ordered first.
+        self._ordered: int | None = None
+        # Conditions whose states were different after such a batch.
+        self._unequal: frozenset[str] = frozenset()
 
     @property
     def is_due(self) -> bool:
@@ -85,6 +92,7 @@ class Rescaling:
 
     def _reset(self) -> None:
         self._problem, self._pause, self._next = None, _FIRST_PAUSE_SECONDS, 0.0
+        self._ordered = None
 
     def is_possible(self, in_force: StreamsInForce) -> bool:
         """Return whether the query must end for an attempt; called while it runs.
@@ -97,8 +105,7 @@ class Rescaling:
         if not self.is_due:
             return False
         try:
-            # None: the slots have written different batches. The next attempt is between batches.
-            self._plan(in_force)
+            self._look(in_force)
         except _REFUSALS as error:
             self._refuse(error)
             return False
@@ -112,22 +119,44 @@ class Rescaling:
         in_force : StreamsInForce
             Streams of the next run. No query runs, and the checkpoint has no unfinished batch.
         """
+        completed = self._parts.checkpoint.completed_batch()
+        # A batch that failed may have been planned again without the order.
+        has_run = self._ordered is not None and completed > self._ordered
         try:
-            plan = self._plan(in_force)
-            if plan is None and self._last is Attempt.BATCH_FIRST:
+            plan = self._look(in_force, after_batch=has_run)
+            if plan is None and has_run:
                 raise RescaleRefusedError("the slots have not published the same batch")
         except _REFUSALS as error:
             self._refuse(error)
-            self._last = Attempt.REFUSED
-            return self._last
+            self._ordered = None
+            return Attempt.REFUSED
         if plan is None:
-            self._last = Attempt.BATCH_FIRST
-            return self._last
+            self._ordered = completed
+            return Attempt.BATCH_FIRST
         _log.info("the state is distributed to other slots, %s", describe_plan(plan))
         self._rebuilding.adopt(plan)
+        self._unequal = frozenset()
         self._reset()
-        self._last = Attempt.PLANNED
-        return self._last
+        return Attempt.PLANNED
+
+    def _look(self, in_force: StreamsInForce, *, after_batch: bool = False) -> Plan | None:
+        """Return the plan, or None if a batch must come first.
+
+        Parameters
+        ----------
+        in_force : StreamsInForce
+            Streams of the query.
+        after_batch : bool
+            Whether such a batch was completed.
+        """
+        try:
+            return self._plan(in_force)
+        except UnequalSlotsError as error:
+            if after_batch:
+                self._unequal = error.conditions
+            if not self._unequal.isdisjoint(error.conditions):
+                raise
+            return None
 
     def _plan(self, in_force: StreamsInForce) -> Plan | None:
         parts = self._parts

@@ -1,13 +1,15 @@
 """The streams in force: the streams that a run of the query reads.
 
 They are fixed while the query runs and stored beside its checkpoint. An unfinished batch is
-completed with the streams of its own run, even if the registered streams have changed.
+completed with the streams of its own run, even if the registered streams have changed. A run that
+prepares a change of the number of slots is marked here, too: the results of a batch that is
+repeated must not depend on why it is repeated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import orjson
 
@@ -18,9 +20,10 @@ from correlation.resources.topics import Topics, is_internal
 from kafka_client.partition_offsets import Place
 from kafka_client.topic_offsets import FoundTopic
 
-_VERSION = 2
+# Runs that are not marked keep the form that earlier versions of this software read.
+_VERSION, _FLUSHING_VERSION = 2, 3
 # Version 1 does not contain topic ids.
-_READABLE_VERSIONS = (1, _VERSION)
+_READABLE_VERSIONS = (1, _VERSION, _FLUSHING_VERSION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +38,14 @@ class StreamsInForce:
         Number of Kafka partitions of the stream's topic.
     topic_ids : mapping of name to str
         Kafka's id of the stream's topic, if known.
+    is_flushing : bool
+        Whether each batch evaluates all of its events: none waits for its block.
     """
 
     streams: Mapping[str, Stream]
     partitions: Mapping[str, int]
     topic_ids: Mapping[str, str] = field(default_factory=dict)
+    is_flushing: bool = False
 
     @property
     def topics(self) -> dict[str, FoundTopic]:
@@ -83,17 +89,18 @@ class StreamsInForce:
     def without(self, topics: Collection[str]) -> StreamsInForce:
         """Return a copy without the streams of the given topics."""
         kept = {name: stream for name, stream in self.streams.items() if stream.topic not in topics}
-        return StreamsInForce(
-            kept,
-            {name: self.partitions[name] for name in kept},
-            {name: known for name, known in self.topic_ids.items() if name in kept},
+        return replace(
+            self,
+            streams=kept,
+            partitions={name: self.partitions[name] for name in kept},
+            topic_ids={name: known for name, known in self.topic_ids.items() if name in kept},
         )
 
     def to_bytes(self) -> bytes:
         """Write the stored form."""
         return orjson.dumps(
             {
-                "v": _VERSION,
+                "v": _FLUSHING_VERSION if self.is_flushing else _VERSION,
                 "streams": {
                     name: [
                         stream_to_document(stream),
@@ -124,6 +131,7 @@ class StreamsInForce:
             {name: stream_from_document(name, entry[0]) for name, entry in found},
             {name: entry[1] for name, entry in found},
             {name: entry[2] for name, entry in found if entry[2:] not in ([], [None])},
+            document["v"] == _FLUSHING_VERSION,
         )
 
 

@@ -51,6 +51,8 @@ class InForce:
         Positions of the batches before this run, in topics that were not recreated since.
     written : tuple of Positions
         As of `Packing`.
+    is_flushing : bool
+        As of `StreamsInForce`.
     """
 
     run_id: str
@@ -67,3 +69,4 @@ class InForce:
     config_topic_id: str | None = None
     positions: Positions = field(default_factory=dict)
     written: tuple[Positions, ...] = ()
+    is_flushing: bool = False

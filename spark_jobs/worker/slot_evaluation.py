@@ -16,7 +16,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -144,7 +144,8 @@ class SlotEvaluation:
         slot = self._load(slot_key)
         written = self._written(slot_key)
         gathered = gather(rows, written, self._in_force.streams, self._in_force.topics)
-        outcome = slot.program.advance(gathered.block, _wall_clock_us)
+        block = replace(gathered.block, flush=self._in_force.is_flushing)
+        outcome = slot.program.advance(block, _wall_clock_us)
         slot.positions = newest(replaced(slot.positions, gathered.positions), written)
         self._store(slot_key, slot)
         for portion in in_portions(self._pack(slot_key, gathered, outcome, slot)):

@@ -74,7 +74,7 @@ def test_p_blocks_every_pair_is_reported_once(
     while rest:
         size = rng.randint(1, 12)
         taken, rest = rest[:size], rest[size:]
-        outcomes.append(slot.advance(make_block(taken, [])))
+        outcomes.append(slot.advance(replace(make_block(taken, []), flush=rng.random() < 0.1)))
         if rng.random() < 0.3:
             slot.restart()
     outcomes.append(slot.advance(CLOSING))
@@ -91,6 +91,21 @@ def test_block_is_due_when_it_is_full() -> None:
     # Two wait, the third completes the block; then it begins anew.
     assert [len(_pairs([outcome], "near")) for outcome in outcomes] == [0, 0, 2, 0, 0]
     assert len(_pairs([slot.advance(_event("y", 9))], "near")) == 9 - 2
+
+
+def test_block_is_due_when_no_event_may_wait() -> None:
+    slot = Slot()
+    slot.advance(make_block([], [_control(0, "near", block_size=100, block_interval_us=900)]))
+    slot.advance(_event("x", 0))
+    assert slot.program.publish().position["held_by"] == ["near"]
+    last = replace(_event("y", 0), flush=True)
+    assert _pairs([slot.advance(last)], "near") == [("x0", "y0")]
+    position = slot.program.publish().position
+    assert (position["held_by"], position["operators"]) == ([], {})
+    # Blocks begin anew, also after one that could have been due without events.
+    assert not read_alarms(slot.advance(Block(flush=True)))
+    assert not _pairs([slot.advance(_event("x", 1))], "near")
+    assert _pairs([slot.advance(Block(flush=True))], "near") == [("x1", "y0")]
 
 
 def test_block_is_due_when_its_first_event_has_waited_long_enough() -> None:

@@ -15,7 +15,7 @@ from spark_jobs.driver import planning, rescaling
 from spark_jobs.driver.layout import Layout
 from spark_jobs.driver.rescaling import Attempt, Rescaling
 from spark_jobs.driver.streams_in_force import StreamsInForce
-from spark_jobs.errors import RescaleRefusedError
+from spark_jobs.errors import RescaleRefusedError, UnequalSlotsError
 from spark_jobs.worker.slot_records import SlotRecord
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class World:
         self.state: State | Exception = LEVEL
         self.reads = 0
         self.reported: tuple[int, int, str | None] | None = None
-        self.slots = 2
+        self.batch = 7
         monkeypatch.setattr(rescaling, "read_state", self._read)
         monkeypatch.setattr(planning, "make_layout", _layout)
         self.parts = SimpleNamespace(
@@ -69,6 +69,7 @@ class World:
             settings=SimpleNamespace(client={}, topics=SimpleNamespace(state="state")),
             offsets=SimpleNamespace(begins=lambda _: {("topic", 0): 0}),
             reporter=SimpleNamespace(slots=self._report),
+            checkpoint=SimpleNamespace(completed_batch=lambda: self.batch),
         )
         rebuilding = SimpleNamespace(
             slots=2, layout=Layout(1, (0, 1), "c", GENERATION), adopt=self._adopt
@@ -95,6 +96,18 @@ class World:
 
     def attempt(self) -> Attempt:
         return self.rescaling.attempt(IN_FORCE)
+
+    def complete_batch(self, after: State) -> None:
+        self.batch += 1
+        self.state = after
+
+    def hold(self, held: State = HELD) -> None:
+        """Make the job know that a batch does not help against these different states."""
+        self.state = held
+        assert self.rescaling.is_due
+        assert self.attempt() is Attempt.BATCH_FIRST
+        self.complete_batch(held)
+        assert self.attempt() is Attempt.REFUSED
 
 
 def _layout(_: SparkSession, slots: int, identity: str, generation: int) -> Layout:
@@ -127,29 +140,66 @@ def test_a_batch_comes_first_when_the_slots_are_apart(monkeypatch: pytest.Monkey
         APART,
         {},
         state(slot(5), generation=GENERATION),
+        HELD,
         state(slot(5), slot(5), generation=2),
     ):
         world.state = before
         assert world.may_change()
         assert world.attempt() is Attempt.BATCH_FIRST
-        world.state = LEVEL
+        world.complete_batch(LEVEL)
         assert world.attempt() is Attempt.PLANNED
         world = World(monkeypatch)
 
 
 def test_job_goes_on_when_a_batch_does_not_help(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(monkeypatch)
-    world.state = APART
+    world.hold(APART)
+    assert not world.rescaling.is_due
+    assert world.reported == (2, 4, "the slots have not published the same batch")
+
+
+def test_batch_that_failed_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(monkeypatch)
+    world.state = HELD
+    assert world.rescaling.is_due
+    for _ in range(3):
+        # It was planned again, as one that does not evaluate waiting events.
+        assert world.attempt() is Attempt.BATCH_FIRST
+    world.complete_batch(LEVEL)
+    assert world.attempt() is Attempt.PLANNED
+
+
+def test_states_that_remain_different_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(monkeypatch)
+    world.hold(state(slot(5), slot(5, held_by=["reset"])))
+    # Evaluating the waiting events would be in vain.
+    world.state, world.now = state(slot(5), slot(5, held_by=["blocks", "reset"])), world.now + 60
+    assert not world.may_change()
+    world.state, world.now = HELD, world.now + 60
+    assert world.may_change()
+    assert world.attempt() is Attempt.BATCH_FIRST
+    world.complete_batch(LEVEL)
+    assert world.attempt() is Attempt.PLANNED
+
+
+def test_batch_of_an_earlier_wish_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(monkeypatch)
+    world.state = HELD
     assert world.rescaling.is_due
     assert world.attempt() is Attempt.BATCH_FIRST
-    assert world.attempt() is Attempt.REFUSED
-    assert not world.rescaling.is_due
+    for wanted in (2, 4):
+        world.parts.wanted_slots = wanted
+        assert world.rescaling.is_due == (wanted != 2)
+        # A batch in which events wait.
+        world.complete_batch(HELD)
+    assert world.attempt() is Attempt.BATCH_FIRST
+    world.complete_batch(LEVEL)
+    assert world.attempt() is Attempt.PLANNED
 
 
 @pytest.mark.parametrize(
     ("found", "problem"),
     [
-        (HELD, "different states of condition blocks"),
         (KafkaException(KafkaError(KafkaError._TIMED_OUT)), "timed out"),  # noqa: SLF001 - librdkafka's code
         (LEVEL | {b"3/0": b'{"v":1,"slots":2,"error":"too_large"}'}, "exceeded max.message.bytes"),
         (state(slot(5, sources={"s": None}), slot(5)), "cannot be read again"),
@@ -182,7 +232,8 @@ def test_refused_change_is_reported_and_tried_again(
 
 def test_present_number_ends_the_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(monkeypatch)
-    world.state = HELD
+    world.hold()
+    world.now += 60
     assert not world.may_change()
     world.parts.wanted_slots = 2
     assert not world.rescaling.is_due
@@ -193,8 +244,10 @@ def test_refusal_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning, "make_layout", _layout)
     layout = Layout(1, (0, 1), "c", GENERATION)
     session = cast("SparkSession", None)
-    with pytest.raises(RescaleRefusedError, match="register the condition without block_size"):
+    with pytest.raises(UnequalSlotsError, match=r"condition blocks, because .*; wait until"):
         planning.plan_rescale(session, layout, HELD, 3, lambda _: [])
+    with pytest.raises(RescaleRefusedError, match="topic-0: gone; wait until"):
+        planning.plan_rescale(session, layout, HELD, 3, lambda _: ["topic-0: gone"])
     with pytest.raises(RescaleRefusedError, match="topic-0: gone; wait until"):
         planning.plan_rescale(session, layout, LEVEL, 3, lambda _: ["topic-0: gone"])
     plan = planning.plan_rescale(session, layout, LEVEL, 3, lambda _: [])

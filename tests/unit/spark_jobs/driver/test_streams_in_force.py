@@ -85,6 +85,16 @@ def test_stored_streams_keep_the_versions_of_their_templates() -> None:
     assert StreamsInForce({"a": newer}, {"a": 3}) != found
 
 
+def test_run_that_evaluates_all_events_is_marked() -> None:
+    found = StreamsInForce({"a": A, "b": B}, {"a": 3, "b": 3})
+    marked = replace(found, is_flushing=True)
+    stored = StreamsInForce.from_bytes(marked.to_bytes())
+    assert stored == marked != found
+    assert stored.without({"else"}).is_flushing
+    # Earlier versions read the file of any other run, but must not repeat the batch of this one.
+    assert [json.loads(it.to_bytes())["v"] for it in (found, marked)] == [2, 3]
+
+
 def test_streams_of_another_version_are_refused() -> None:
     with pytest.raises(UnknownRecordVersionError):
-        StreamsInForce.from_bytes(b'{"v":3,"streams":{}}')
+        StreamsInForce.from_bytes(b'{"v":4,"streams":{}}')
