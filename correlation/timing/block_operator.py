@@ -35,6 +35,7 @@ import numpy as np
 
 from correlation.buffers.buffer import StreamBuffer
 from correlation.buffers.segment import Segment
+from correlation.errors import UnknownRecordVersionError
 from correlation.operators import TIMESTAMP, Evaluation, View, join_evaluations
 
 if TYPE_CHECKING:
@@ -44,8 +45,8 @@ if TYPE_CHECKING:
     from correlation.operators import Operator
     from correlation.timing.conditions import TimingCondition
 
-# Prefix of the stored state of waiting events; it includes the format version.
-_PREFIX = b"CoinBlk2"
+# Prefix of the stored state of waiting events, followed by the format version.
+_PREFIX, _VERSION = b"CoinBlk", b"2"
 # Maximum number of micro-batches that wait: other conditions search each one separately.
 _MAX_PARTS = 64
 
@@ -74,7 +75,13 @@ class BlockOperator:
     def begin(
         self, watermarks: Mapping[str, int], held_from: Mapping[str, int], before: bytes
     ) -> None:
-        """See `Operator.begin`; events that waited for the previous version still wait."""
+        """See `Operator.begin`; events that waited for the previous version still wait.
+
+        Raises
+        ------
+        UnknownRecordVersionError
+            Another version of this software wrote the state.
+        """
         self._watermarks = {name: watermarks[name] for name in self._condition.streams}
         if before.startswith(_PREFIX):
             self._load(before)
@@ -82,7 +89,13 @@ class BlockOperator:
         self._operator.begin(watermarks, held_from, before)
 
     def _load(self, before: bytes) -> None:
-        found = json.loads(before[len(_PREFIX) :])
+        version, text = before[len(_PREFIX) :][:1], before[len(_PREFIX) + 1 :]
+        if version != _VERSION:
+            raise UnknownRecordVersionError(
+                f"the state of events that wait for a block has version {version.decode()}; this "
+                f"software reads {_VERSION.decode()}"
+            )
+        found = json.loads(text)
         for name in self._condition.streams:
             self._waiting[name] = dict(found["waiting"].get(name, ()))
             if self._waiting[name]:
@@ -102,7 +115,7 @@ class BlockOperator:
             "watermarks": self._watermarks,
             "waiting_since_us": self._waiting_since_us,
         }
-        return _PREFIX + json.dumps(state).encode()
+        return _PREFIX + _VERSION + json.dumps(state).encode()
 
     def needs_timestamps(self) -> bool:
         """See `Operator.needs_timestamps`: blocks are cut in order of Kafka's timestamps."""

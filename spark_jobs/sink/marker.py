@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from correlation.errors import UnknownRecordVersionError
 from spark_jobs.sink.committed import CommittedOffset
 from spark_jobs.worker.envelope import Record
 from spark_jobs.worker.slot_records import generation_of
@@ -25,7 +26,10 @@ if TYPE_CHECKING:
 
 # Key of the metrics of merged results in the metrics topic.
 METRICS_KEY = b"merged"
+# Version of the totals of merged results, whose record contains a mark, too.
+TOTALS_VERSION = 1
 _VERSION = 1
+_TOTALS = ".totals"
 _GROUP, _NEXT = "group", "next_batch"
 
 
@@ -120,7 +124,7 @@ def totals_key(transactional_id: str) -> bytes:
     transactional_id : str
         Transactional id of the merged results.
     """
-    return f"{transactional_id}.totals".encode()
+    return f"{transactional_id}{_TOTALS}".encode()
 
 
 def read_marks(values: Mapping[bytes, bytes]) -> dict[str, int]:
@@ -130,11 +134,22 @@ def read_marks(values: Mapping[bytes, bytes]) -> dict[str, int]:
     ----------
     values : mapping of bytes to bytes
         Newest value of each key of the state topic.
+
+    Raises
+    ------
+    UnknownRecordVersionError
+        When another version of this software wrote a mark.
     """
     marks: dict[str, int] = {}
     for key, value in values.items():
         if generation_of(key) is None:
             # Totals of merged results have the mark, too; an earlier version leaves them behind.
             mark = orjson.loads(value)
+            known = TOTALS_VERSION if key.endswith(_TOTALS.encode()) else _VERSION
+            if mark["v"] != known:
+                raise UnknownRecordVersionError(
+                    f"the record {key.decode()} of the state topic has version {mark['v']!r}; this "
+                    f"software reads {known}; use the software that wrote it"
+                )
             marks[mark[_GROUP]] = max(mark[_NEXT], marks.get(mark[_GROUP], 0))
     return marks

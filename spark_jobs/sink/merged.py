@@ -22,7 +22,7 @@ from correlation.shares import merge_shares
 from kafka_client.consumers import open_consumer, read_ranges
 from kafka_client.partition_offsets import list_ranges
 from spark_jobs.sink.batches import merge_target, producer_of
-from spark_jobs.sink.marker import METRICS_KEY, totals_key
+from spark_jobs.sink.marker import METRICS_KEY, TOTALS_VERSION, totals_key
 from spark_jobs.worker.envelope import PackedRecords, Record
 from spark_jobs.worker.results import pack_results
 from spark_jobs.worker.shares import SlotShares
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_VERSION = 1
 _ANSWER_SECONDS = 30.0
 _READ_SECONDS = 60.0
 # Max time for which a record is awaited that an open transaction of a slot may hide.
@@ -138,7 +137,7 @@ class _TotalsAfter:
         topics = self._target.topics
         yield Record(topics.metrics, METRICS_KEY, orjson.dumps(totals.to_record(self._now_us)))
         mark = {"group": self._target.group, "next_batch": self._batch + 1}
-        self.value = orjson.dumps({"v": _VERSION, **mark, "merged": totals.dump()})
+        self.value = orjson.dumps({"v": TOTALS_VERSION, **mark, "merged": totals.dump()})
         yield Record(topics.state, totals_key(self._target.transactional_id), self.value)
 
 
@@ -236,10 +235,10 @@ def _decode(value: bytes) -> MergedTotals:
     if not value:
         return MergedTotals()
     found = orjson.loads(value)
-    if found["v"] != _VERSION:
+    if found["v"] != TOTALS_VERSION:
         raise UnknownRecordVersionError(
             f"the totals of merged results have version {found['v']!r}; this software reads "
-            f"{_VERSION}; use the software that wrote them"
+            f"{TOTALS_VERSION}; use the software that wrote them"
         )
     if "error" in found:
         _log.error("merged results are counted from 0: their totals exceeded max.message.bytes")

@@ -36,6 +36,13 @@ def draw_words(chance: random.Random) -> tuple[str, ...]:
     return tuple(chance.sample(_WORDS, chance.randint(0, _MAX_WORDS)))
 
 
+def value_of(event: Occurrence, words: tuple[str, ...] | None) -> bytes:
+    """Return the value of an event's record."""
+    if words is None:
+        return event.value
+    return json.dumps({**json.loads(event.value), "words": words}).encode()
+
+
 class EventSender:
     """Sends events to the topics of their streams.
 
@@ -66,9 +73,7 @@ class EventSender:
 
     def send(self, event: Occurrence, words: tuple[str, ...] | None = None) -> None:
         """Send an event, and its words if its stream has lists."""
-        value = event.value
-        if words is not None:
-            value = json.dumps({**json.loads(value), "words": words}).encode()
+        value = value_of(event, words)
         keep = partial(self._keep, event, words)
         self.send_value(event.stream, event.key.encode(), value, keep)
 

@@ -207,6 +207,7 @@ def produce_in_transaction(
             record.value,
             record.key,
             partition=record.partition,
+            timestamp=record.timestamp_ms,
             headers=list(record.headers),
         )
     if aborted:
