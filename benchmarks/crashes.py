@@ -1,10 +1,10 @@
 """The crash matrix: hit one process after another, and compare all results with the expected ones.
 
 `python -m benchmarks.crashes --runs 200 --seed 0` runs the faults of 200 seeds, in groups that
-share an installation. Every line of its output is a run; a group ends with the verdict over all its
-events. The table counts runs by victim and by the moment that was really hit. It takes hours, and
-is therefore not part of `python -m benchmarks`; a short sample is a test
-(tests/integration/test_crash_matrix.py).
+share an installation. Installations of seeds from 1,000 on run on a Spark standalone cluster. Every
+line of its output is a run; a group ends with the verdict over all its events. The table counts
+runs by victim and by the moment that was really hit. It takes hours, and is therefore not part of
+`python -m benchmarks`; a short sample is a test (tests/integration/test_crash_matrix.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.report import Report
 from cli.errors import CliError
-from tests.crash.faults import Moment, Victim, draw_fault
+from tests.crash.faults import Moment, Victim, draw_fault, is_on_cluster
 from tests.crash.group import Run, run_group
 from tests.crash.judge import Verdict
 from tests.support.patience import PATIENCE_SECONDS
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 GROUP = 10
+_ON_CLUSTER = " (cluster)"
+# Rows of the table, in their order.
+_NAMES = [*Victim, *(f"{it}{_ON_CLUSTER}" for it in Victim)]
 
 
 class Outcome(NamedTuple):
@@ -99,7 +102,8 @@ def report(outcomes: Sequence[Outcome]) -> Report:
     """Build the table of victims and moments, and the totals in its text."""
     runs = [run for it in outcomes for run in it.runs]
     verdicts = [it.verdict for it in outcomes if it.verdict is not None]
-    counts = Counter((run.fault.victim, run.hit) for run in runs)
+    counts = Counter((_name(run), run.hit) for run in runs)
+    victims = sorted({_name(run) for run in runs}, key=_NAMES.index)
     seeds = [seed for it in outcomes for seed in it.seeds]
     missing, extra, twice, other = (sum(len(it[place]) for it in verdicts) for place in range(1, 5))
     wrong = [it for it in outcomes if it.verdict is None or not it.verdict.is_right]
@@ -119,9 +123,15 @@ def report(outcomes: Sequence[Outcome]) -> Report:
                 *(f"{counts[victim, moment]}" for moment in Moment),
                 f"{sum(counts[victim, moment] for moment in Moment)}",
             ]
-            for victim in Victim
+            for victim in victims
         ],
     )
+
+
+def _name(run: Run) -> str:
+    """Return the victim of a run as its row is named."""
+    suffix = _ON_CLUSTER if is_on_cluster(run.fault.seed) else ""
+    return f"{run.fault.victim}{suffix}"
 
 
 def _say(line: str) -> None:

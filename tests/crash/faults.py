@@ -1,7 +1,8 @@
 """Faults of the crash matrix: a victim, a moment, and how the victim is hit.
 
-A seed determines a fault. The numbers of victims and of moments have no common divisor, so that as
-many consecutive seeds as the matrix has cells aim at every cell once.
+A seed determines a fault. Seeds from 1,000 on are those of a Spark standalone cluster, whose
+executors, workers and master are processes of their own. The numbers of victims and of moments have
+no common divisor, so that as many consecutive seeds as the matrix has cells aim at every cell once.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import random
 from enum import StrEnum
 from typing import NamedTuple
 
+# First seed of an installation on a cluster.
+CLUSTER_SEED = 1_000
 _LONGEST_SECONDS = 4.0
 _LONGEST_DELAY_SECONDS = 3.0
 
@@ -23,6 +26,14 @@ class Victim(StrEnum):
     BROKER = "broker"
     SERVICE = "service"
     CONNECTION = "connection"
+    EXECUTOR = "executor"
+    SPARK_WORKER = "Spark worker"
+    MASTER = "master"
+
+    @property
+    def needs_cluster(self) -> bool:
+        """Whether the victim exists on a cluster only."""
+        return self in {Victim.EXECUTOR, Victim.SPARK_WORKER, Victim.MASTER}
 
 
 class Moment(StrEnum):
@@ -78,10 +89,16 @@ class Fault(NamedTuple):
         return f"seed {self.seed}: {self.victim}, {self.moment}, {self.way} {self.seconds:.1f} s"
 
 
+def is_on_cluster(seed: int) -> bool:
+    """Return whether the installation of a seed runs on a Spark cluster."""
+    return seed >= CLUSTER_SEED
+
+
 def draw_fault(seed: int) -> Fault:
     """Return the fault of a seed."""
     chance = random.Random(seed)  # noqa: S311 - a reproducible choice, no secret
-    victims, moments = list(Victim), list(Moment)
+    victims = [it for it in Victim if is_on_cluster(seed) or not it.needs_cluster]
+    moments = list(Moment)
     victim = victims[seed % len(victims)]
     ways = (
         (Way.CUT, Way.DELAY, Way.THROTTLE)

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cli.errors import CliError
 from tests.crash.conditions import CONDITIONS, self_condition
-from tests.crash.faults import Fault, Moment, Victim, Way
+from tests.crash.faults import Fault, Moment, Victim, Way, is_on_cluster
 from tests.crash.installation import Installation
 from tests.crash.judge import Verdict, judge
-from tests.crash.load import GRID, SETS, SPARE, Load, make_stream
+from tests.crash.load import CELLS, GRID, OTHER_CELLS, SETS, SPARE, Load, make_stream
 from tests.support.command import command_line, is_python_worker, send_signal
 from tests.support.kafka import Sent, produce
 from tests.support.patience import PATIENCE_SECONDS
@@ -65,7 +65,7 @@ class Group:
 
     def prepare(self) -> None:
         """Register streams and conditions, and start the job."""
-        for name in ("a", "b", SETS, GRID, SPARE):
+        for name in ("a", "b", SETS, GRID, CELLS, OTHER_CELLS, SPARE):
             self._on.add_stream(name)
         for name, document in CONDITIONS.items():
             self._register(name, document)
@@ -240,13 +240,25 @@ class Group:
 
     def _find(self, fault: Fault) -> int | None:
         """Return the process of a fault; None: it does not exist now."""
-        on = self._on
-        if fault.victim is Victim.BROKER:
-            return None if on.broker.process is None else on.broker.process.pid
-        if fault.victim is Victim.DRIVER:
-            return on.job.process.pid
-        is_victim = _is_java if fault.victim is Victim.JVM else is_python_worker
-        found = [*filter(is_victim, on.processes())]
+        on, victim = self._on, fault.victim
+        found: list[int | None]
+        if victim is Victim.BROKER:
+            found = [] if on.broker.process is None else [on.broker.process.pid]
+        elif victim is Victim.DRIVER:
+            # `spark-submit` starts the driver after a while.
+            found = [*on.drivers()] or [on.job.process.pid]
+        elif victim is Victim.JVM:
+            found = [*filter(_is_java, on.processes())]
+        elif victim is Victim.EXECUTOR:
+            found = [*on.executors()]
+        elif victim is Victim.WORKER:
+            found = [*filter(is_python_worker, on.processes())]
+        else:
+            assert on.cluster is not None
+            of_cluster = (
+                on.cluster.workers if victim is Victim.SPARK_WORKER else [on.cluster.master]
+            )
+            found = [it.pid for it in of_cluster if it.running]
         return found[fault.choice % len(found)] if found else None
 
     def _stop(self, pid: int, seconds: float) -> None:
@@ -291,7 +303,8 @@ class Group:
 
 
 def _is_java(pid: int) -> bool:
-    return "java" in command_line(pid)
+    """Return whether a process is the JVM of the driver; without a cluster it runs tasks, too."""
+    return "org.apache.spark.deploy.SparkSubmit" in command_line(pid)
 
 
 def run_group(
@@ -320,9 +333,14 @@ def run_group(
     ------
     NotRecoveredError
         The installation does not recover from a fault.
+    ValueError
+        Some of the seeds need a cluster, and others do not.
     """
+    (on_cluster,) = {is_on_cluster(it.seed) for it in faults}
     make_load = partial(Load, seed=faults[0].seed)
-    with Installation(folder, make_load, make_stream, patience_seconds) as on:
+    with Installation(
+        folder, make_load, make_stream, patience_seconds, on_cluster=on_cluster
+    ) as on:
         group = Group(on)
         group.prepare()
         for fault in faults:

@@ -2,7 +2,7 @@
 
 The broker has two listeners. Tests and service use one of them; the job uses the other one, which
 advertises the address of the proxy. The harness starts killed processes again, as a supervisor
-does.
+does. On a Spark cluster, whose processes are started again too, `spark-submit` starts the job.
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ from cli.errors import CliError
 from cli.stack.broker import HOST, EmbeddedBroker, free_port
 from correlation.resources.records import Resource, stream_to_document
 from tests.crash.moments import Observer
+from tests.support.cluster import WORKERS, ClusterJob, SparkCluster
 from tests.support.command import (
     command_line,
     is_commit_worker,
+    is_submitted_driver,
     process_tree,
     send_signal,
     service_process,
@@ -83,6 +85,9 @@ class Installation(Generic[L]):
         Builds a stream of a name, for a prefix.
     patience_seconds
         Max time for a recovery.
+    on_cluster
+        Whether the job runs on a Spark standalone cluster; otherwise on this machine, where Spark
+        has no executors of their own.
     """
 
     def __init__(
@@ -91,6 +96,8 @@ class Installation(Generic[L]):
         make_load: Callable[[str, str], L],
         make_stream: Callable[[str, str], Stream],
         patience_seconds: float = PATIENCE_SECONDS,
+        *,
+        on_cluster: bool = False,
     ) -> None:
         port = free_port()
         self.proxy = Proxy(free_port())
@@ -99,6 +106,8 @@ class Installation(Generic[L]):
         self.folder = folder
         self._make_load, self._make_stream = make_load, make_stream
         self._patience_seconds = patience_seconds
+        self._on_cluster = on_cluster
+        self.cluster: SparkCluster | None = None
         # Jobs that a supervisor has started, after the first.
         self.restarts = 0
         # All streams that were registered, including those that were removed.
@@ -119,10 +128,9 @@ class Installation(Generic[L]):
             self.service.start()
             self.client = opened.enter_context(ServiceClient(url, PATIENCE_SECONDS))
             self.service.wait_until(self.client.ready, PATIENCE_SECONDS)
-            settings = {**MANY_BATCHES, "COINCIDE_BOOTSTRAP": f"{HOST}:{self.proxy.port}"}
-            self.job = JobUnderTest(
-                bootstrap, PREFIX, self.folder, settings, has_topics=True, own_java=True
-            )
+            if self._on_cluster:
+                self.cluster = opened.enter_context(SparkCluster(self.folder / "cluster"))
+            self.job = self._make_job(bootstrap)
             opened.callback(self._end_job)
             self.load = self._make_load(bootstrap, PREFIX)
             opened.callback(self.load.end)
@@ -142,6 +150,16 @@ class Installation(Generic[L]):
     def checkpoint(self) -> Path:
         """Folder of the checkpoint."""
         return self.folder / "checkpoint"
+
+    def _make_job(self, bootstrap: str) -> JobUnderTest:
+        settings = {**MANY_BATCHES, "COINCIDE_BOOTSTRAP": f"{HOST}:{self.proxy.port}"}
+        if self.cluster is None:
+            return JobUnderTest(
+                bootstrap, PREFIX, self.folder, settings, has_topics=True, own_java=True
+            )
+        return ClusterJob(
+            bootstrap, PREFIX, self.folder, settings, has_topics=True, cluster=self.cluster
+        )
 
     def _follow_metrics(self) -> Consumer:
         consumer = Consumer(
@@ -190,6 +208,10 @@ class Installation(Generic[L]):
             self.broker.start()
         if not self.service.running:
             self.service.start()
+        if self.cluster is not None:
+            self.cluster.master.start()
+            for worker in self.cluster.workers:
+                worker.start()
         if not self.job.process.running:
             self.restarts += 1
             self.job.process.start()
@@ -202,7 +224,18 @@ class Installation(Generic[L]):
     def processes(self) -> list[int]:
         """Return the processes of the job, parents before their children."""
         pid = self.job.process.pid
-        return [] if pid is None or not self.job.process.running else [*process_tree(pid)]
+        found = [] if pid is None or not self.job.process.running else [*process_tree(pid)]
+        return found if self.cluster is None else found + self.cluster.processes()
+
+    def executors(self) -> list[int]:
+        """Return the executors of a cluster: processes in which Spark runs the tasks of a job."""
+        return [] if self.cluster is None else self.cluster.executors()
+
+    def drivers(self) -> list[int]:
+        """Return the Python process of the job, which `spark-submit` starts on a cluster."""
+        if self.cluster is None:
+            return self.processes()[:1]
+        return [it for it in self.processes() if is_submitted_driver(it)]
 
     def hold_commits(self) -> list[int]:
         """Stop the processes that end batches in the sink; return their ids."""
@@ -259,18 +292,30 @@ class Installation(Generic[L]):
         def are_gone() -> bool:
             present = set(self.processes())
             self._known = {it for it in self._known if _is_of_job(it)}
-            return self._known <= present
+            return self._known <= present and self._has_its_executors()
 
         self._wait(are_gone, "processes of an earlier job are left")
+
+    def _has_its_executors(self) -> bool:
+        """Return whether the present job, and no other, has an executor of each worker."""
+        if self.cluster is None:
+            return True
+        applications = self.cluster.applications()
+        lines = [command_line(it) for it in self.executors()]
+        is_own = [f"--app-id {applications[0]} " in it for it in lines] if applications else []
+        return len(applications) == 1 and len(is_own) == WORKERS and all(is_own)
 
     def lose_checkpoint(self) -> None:
         """Stop the job, remove its checkpoint, and start it again."""
         self._known.update(self.processes())
         self.job.stop()
+        # Executors may still write to it.
+        self._wait(lambda: not self.executors(), "executors are left", start=False)
         shutil.rmtree(self.checkpoint)
         self.job.process.start()
 
-    def _wait(self, is_done: Callable[[], bool], problem: str) -> None:
+    def _wait(self, is_done: Callable[[], bool], problem: str, *, start: bool = True) -> None:
+        """Wait until a condition holds; `start` supervises meanwhile."""
         deadline = time.monotonic() + self._patience_seconds
         pace = threading.Event()
         while not is_done():
@@ -280,7 +325,8 @@ class Installation(Generic[L]):
                     f"{problem} after {self._patience_seconds:g} s; the job is {self.state()}, "
                     f"sent {sent}, consumed {found}{self.job.process.log_end()}"
                 )
-            self.supervise()
+            if start:
+                self.supervise()
             pace.wait(_POLL_SECONDS)
 
     def _read_metrics(self) -> None:

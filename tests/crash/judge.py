@@ -183,7 +183,7 @@ def _closed(streams: Iterable[str]) -> list[Heartbeat]:
 def _events(name: str, sent: Sequence[SentEvent]) -> Events:
     rows = [
         (
-            b"" if name == "grid" else it.event.key.encode(),
+            it.event.key.encode(),
             it.event.id.encode(),
             it.event.earliest,
             it.event.latest,

@@ -13,26 +13,31 @@ from tests.crash.sending import EventSender, draw_words
 from tests.support.workload import Occurrence, Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 MAX_UNCERTAINTY_US, DELAY_US = 2_000, 20_000
 SETS, GRID, SPARE = "sets", "grid", "spare"
+# Streams without keys, whose pairs are found in the cells of a grid with three groups.
+CELLS, OTHER_CELLS = "cells", "others"
+_GRIDS = {
+    GRID: Partitioning("grid", 2),
+    CELLS: Partitioning("grid", 3),
+    OTHER_CELLS: Partitioning("grid", 3),
+}
 _SPACING_US, _DENSE_US = 1_000, 10
 _BURST, _DENSE_BURST, _SPARE_BURST = 24, 300, 60
 _BURST_SECONDS = 0.25
-_SETS_PER_BURST = 6
+_SETS_PER_BURST, _CELLS_PER_BURST = 6, 16
 
 
 def make_stream(name: str, prefix: str) -> Stream:
     """Return a stream of the installation by its name."""
     topic = f"{prefix}-{name}"
-    if name == SETS:
-        return Stream(name, topic, 0, DELAY_US, clock="replay", tokens=Tokens(("words",)))
-    if name == GRID:
-        grid = Partitioning("grid", 2)
+    by = _GRIDS.get(name, Partitioning())
+    if name in {SETS, GRID}:
         tokens = Tokens(("words",))
-        return Stream(name, topic, 0, DELAY_US, partitioning=grid, clock="replay", tokens=tokens)
-    return Stream(name, topic, MAX_UNCERTAINTY_US, DELAY_US, clock="replay")
+        return Stream(name, topic, 0, DELAY_US, partitioning=by, clock="replay", tokens=tokens)
+    return Stream(name, topic, MAX_UNCERTAINTY_US, DELAY_US, partitioning=by, clock="replay")
 
 
 class Load(threading.Thread):
@@ -50,7 +55,7 @@ class Load(threading.Thread):
 
     def __init__(self, bootstrap: str, prefix: str, seed: int) -> None:
         super().__init__(name="load", daemon=True)
-        self._sender = EventSender(bootstrap, prefix, ("a", "b", SETS, GRID))
+        self._sender = EventSender(bootstrap, prefix, ("a", "b", SETS, GRID, CELLS, OTHER_CELLS))
         self.sent = self._sender.sent
         self._left: set[str] = set()
         self._words = random.Random(seed)  # noqa: S311 - a reproducible choice, no secret
@@ -114,17 +119,29 @@ class Load(threading.Thread):
         events = self._clock.take(count)
         for name in "ab":
             self._produce(name, (it for it in events if it.stream == name))
-        some = self._words.sample(events, min(_SETS_PER_BURST, count))
-        some.sort(key=lambda it: it.latest)
-        for name in self.sent.keys() - {"a", "b", SPARE} - self._left:
-            self._produce(name, self._named(name, some))
+        sets = self._sample(events, _SETS_PER_BURST)
+        for name in self.sent.keys() - {"a", "b", SPARE, CELLS, OTHER_CELLS} - self._left:
+            self._produce(name, self._named(name, sets))
+        for name in (CELLS, OTHER_CELLS):
+            self._produce(name, self._named(name, self._sample(events, _CELLS_PER_BURST)))
+
+    def _sample(self, events: Sequence[Occurrence], count: int) -> list[Occurrence]:
+        some = self._words.sample(events, min(count, len(events)))
+        return sorted(some, key=lambda it: it.latest)
 
     def _named(self, name: str, events: Iterable[Occurrence]) -> list[Occurrence]:
-        """Return the events as events of another stream; sets have an exact time."""
+        """Return the events as events of another stream.
+
+        Sets have an exact time, and events of a grid have no key.
+        """
         exact = name in {SETS, GRID}
         return [
             Occurrence(
-                name, f"{name}.{it.id}", it.key, it.latest if exact else it.earliest, it.latest
+                name,
+                f"{name}.{it.id}",
+                "" if name in _GRIDS else it.key,
+                it.latest if exact else it.earliest,
+                it.latest,
             )
             for it in events
         ]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.crash.conditions import CONDITIONS
 from tests.crash.faults import Victim, draw_fault
 from tests.crash.group import Run, run_group
 
@@ -17,21 +18,31 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
-# Together they hit each victim once. SHORT kills a Python worker, the broker and the JVM.
+# SHORT and OTHERS hit each victim of one machine once. SHORT kills a Python worker, the broker and
+# the JVM.
 SHORT = (8, 9, 13)
 OTHERS = (6, 10, 11)
+# They kill an executor, a Spark worker, and the master of a cluster.
+CLUSTER = (1023, 1024, 1025)
 
 
-@pytest.mark.parametrize("seeds", [SHORT, pytest.param(OTHERS, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(
+    "seeds",
+    [
+        SHORT,
+        pytest.param(OTHERS, marks=pytest.mark.nightly),
+        pytest.param(CLUSTER, marks=pytest.mark.nightly),
+    ],
+)
 def test_every_result_is_written_once_whichever_process_crashes(
     tmp_path: Path, seeds: tuple[int, ...]
 ) -> None:
-    assert {draw_fault(seed).victim for seed in (*SHORT, *OTHERS)} == set(Victim)
+    assert {draw_fault(seed).victim for seed in (*SHORT, *OTHERS, *CLUSTER)} == set(Victim)
     faults = [draw_fault(seed) for seed in seeds]
     runs: list[Run] = []
     verdict = run_group(tmp_path, faults, runs)
     assert len(runs) == len(faults)
-    assert min(verdict.expected[name] for name in ("near", "best", "query", "merged")) > 10
+    assert min(verdict.expected[name] for name in CONDITIONS) > 10
     assert verdict.missing == []
     assert verdict.extra == []
     assert verdict.twice == []

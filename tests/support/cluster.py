@@ -28,14 +28,15 @@ if TYPE_CHECKING:
 _HOST = "127.0.0.1"
 _SPARK = Path(pyspark.__file__).parent
 _DEPLOY = "org.apache.spark.deploy"
-_EXECUTOR = "CoarseGrainedExecutorBackend"
+# In the command line of an executor.
+EXECUTOR = "CoarseGrainedExecutorBackend"
 # Short-lived processes: compiling more would cost more than it saves.
 _JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 WORKERS = 2
 
 
 class SparkCluster:
-    """A master and two workers with a core each, all on loopback.
+    """A master and workers with a core each, all on loopback.
 
     The master stores its applications and workers in a folder, so that they survive its restart.
 
@@ -43,17 +44,20 @@ class SparkCluster:
     ----------
     folder : Path
         Folder of logs, work folders and stored state.
+    workers : int
+        Number of workers.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, workers: int = WORKERS) -> None:
         self.folder = folder
+        folder.mkdir(exist_ok=True)
         self._ports = free_port(), free_port()
         # The kernel limits the length of a socket's path.
         self._sockets = TemporaryDirectory(prefix="coincide-sockets-")
         self._java_files = folder / "java"
         self._java_files.mkdir()
         self.master = self._make_master()
-        self.workers = [self._make_worker(number) for number in range(WORKERS)]
+        self.workers = [self._make_worker(number) for number in range(workers)]
 
     @property
     def url(self) -> str:
@@ -143,8 +147,8 @@ class SparkCluster:
         """Start all processes, and wait until the workers are registered."""
         try:
             self.start_master()
-            for number in range(WORKERS):
-                self.workers[number].start()
+            for worker in self.workers:
+                worker.start()
             self.wait_for_workers()
         except BaseException:
             self.stop()
@@ -170,12 +174,12 @@ class SparkCluster:
     def wait_for_workers(self) -> None:
         """Wait until all workers are registered."""
         self.master.wait_until(
-            lambda: self.state().get("aliveworkers") == WORKERS, PATIENCE_SECONDS
+            lambda: self.state().get("aliveworkers") == len(self.workers), PATIENCE_SECONDS
         )
 
     def applications(self) -> list[str]:
-        """Return the ids of the running applications."""
-        return [it["id"] for it in self.state()["activeapps"]]
+        """Return the ids of the running applications; empty if the master does not answer."""
+        return [it["id"] for it in self.state().get("activeapps", ())]
 
     def start_worker(self, number: int) -> None:
         """Start a worker again; the master gives it an executor of each application."""
@@ -215,11 +219,24 @@ class SparkCluster:
     def executor(self, number: int) -> int:
         """Return the process id of a worker's executor."""
         # Java's children have its command line until they execute their own; they come later.
-        return next(it for it in self._processes(number) if _EXECUTOR in command_line(it))
+        return next(it for it in self._processes(number) if EXECUTOR in command_line(it))
 
     def python_workers(self, number: int) -> list[int]:
         """Return the ids of a worker's Python workers, and of the processes that fork them."""
         return [it for it in self._processes(number) if is_python_worker(it)]
+
+    def processes(self) -> list[int]:
+        """Return the ids of all executors and of their children."""
+        return [
+            pid
+            for number, worker in enumerate(self.workers)
+            for pid in self._processes(number)
+            if pid != worker.pid
+        ]
+
+    def executors(self) -> list[int]:
+        """Return the ids of all executors, including those of jobs that are ending."""
+        return [it for it in self.processes() if EXECUTOR in command_line(it)]
 
     def _processes(self, number: int) -> Iterator[int]:
         worker = self.workers[number]

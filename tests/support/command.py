@@ -100,6 +100,12 @@ def is_python_worker(pid: int) -> bool:
     return "worker_daemon" in command_line(pid)
 
 
+def is_submitted_driver(pid: int) -> bool:
+    """Return whether a process is the Python process of a job that `spark-submit` has started."""
+    line = command_line(pid)
+    return "spark_jobs/main.py" in line and "java" not in line.partition(" ")[0]
+
+
 def is_commit_worker(pid: int) -> bool:
     """Return whether a process calls the `commit` of the sink, or forks such processes."""
     return "python_streaming_sink_runner" in command_line(pid)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from tests.crash.faults import Moment, Victim, Way, draw_fault
+from tests.crash.faults import CLUSTER_SEED, Moment, Victim, Way, draw_fault
+
+
+def cells(begin: int, count: int) -> set[tuple[Victim, Moment]]:
+    """Return the cells of the matrix at which consecutive seeds aim."""
+    return {(it.victim, it.moment) for it in map(draw_fault, range(begin, begin + count))}
 
 
 def test_consecutive_seeds_aim_at_every_cell_of_the_matrix() -> None:
-    cells = {(it.victim, it.moment) for it in map(draw_fault, range(100, 142))}
-    assert len(cells) == len(Victim) * len(Moment) == 42
+    local = [it for it in Victim if not it.needs_cluster]
+    assert cells(100, 42) == {(it, moment) for it in local for moment in Moment}
+    assert cells(CLUSTER_SEED, 63) == {(it, moment) for it in Victim for moment in Moment}
 
 
 def test_seed_always_draws_the_same_fault() -> None:
