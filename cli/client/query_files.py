@@ -10,6 +10,7 @@ from pathlib import Path
 
 from cli.errors import UsageError
 from correlation.errors import FieldErrors, InvalidFieldError
+from correlation.event_query.checking import check_order
 from correlation.event_query.language.document_reader import query_from_document
 from correlation.event_query.language.errors import QueryError, error_at
 from correlation.event_query.language.limits import MAX_CHARACTERS
@@ -97,6 +98,7 @@ def _analyse(query: Query, *, lasts: bool) -> None:
     types = {it.type: StreamTimes(it.type.lower(), 0, longest) for it in query.events}
     try:
         analyse_relevance(query, types)
+        check_order(query, types)
     except InvalidFieldError as error:
         errors = FieldErrors()
         for it in error.problems:

@@ -98,7 +98,7 @@ class EventQueryAlarm:
     attributes : mapping
         Attributes that the query gives to its result.
     begin, end : int
-        Min begin and max end of the events.
+        Time of the result; by default the min begin and the max end of the events.
     events : mapping of alias to event
         Events of the positive aliases.
     late : bool

@@ -10,15 +10,17 @@ from decimal import Decimal
 from correlation.errors import FieldErrors, InvalidFieldError
 from correlation.event_query.condition import EventQueryCondition
 from correlation.event_query.evaluation.operator import stream_times
-from correlation.event_query.language.errors import error_at
+from correlation.event_query.language.errors import error_at, error_at_time
+from correlation.event_query.language.writer import write_term
 from correlation.event_query.query import (
     AttributePattern,
     Comparison,
     Constant,
     EventPattern,
+    Query,
     Variable,
 )
-from correlation.event_query.relevance.analysis import Relevance
+from correlation.event_query.relevance.analysis import Relevance, may_end_before_it_begins
 from correlation.event_query.relevance.cached import RELEVANCES
 from correlation.event_query.relevance.closure import StreamTimes
 from correlation.event_query.relevance.joint import joint_relations
@@ -76,8 +78,8 @@ def check_streams(condition: EventQueryCondition, streams: Mapping[str, Stream])
     ------
     InvalidFieldError
         The streams are partitioned differently or by a grid of several groups; an attribute is not
-        declared or has another type; a threshold is missing or has no meaning; or the query would
-        need unbounded memory.
+        declared or has another type; a threshold is missing or has no meaning; the query would
+        need unbounded memory; or a result may end before it begins.
     """
     errors = FieldErrors()
     with errors:
@@ -89,7 +91,33 @@ def check_streams(condition: EventQueryCondition, streams: Mapping[str, Stream])
         _check_uncertainty(condition, streams)
     with errors:
         relevance_of(condition, streams)
+        check_order(condition.query, times_of(condition, streams))
     errors.raise_all()
+
+
+def check_order(query: Query, types: Mapping[str, StreamTimes]) -> None:
+    """Refuse a query whose result may end before it begins.
+
+    Parameters
+    ----------
+    query : Query
+        A query that is bounded on the streams.
+    types : mapping of event type to StreamTimes
+        Stream of each event type.
+
+    Raises
+    ------
+    InvalidFieldError
+        The relations among the positive events do not imply that the begin is at most the end.
+    """
+    if may_end_before_it_begins(query, types):
+        begin, end = (write_term(it) for it in (query.begin, query.end))
+        raise error_at_time(
+            query,
+            f"a result {query.type} may end before it begins: its begin is {begin} and its end "
+            f"is {end}",
+            f"add the relation `{begin} <= {end}`, or state another time of the result",
+        )
 
 
 def is_uncertain(stream: Stream) -> bool:

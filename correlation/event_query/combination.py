@@ -61,8 +61,8 @@ class Combination:
         return read_given(self._streams[alias], record)
 
     def time(self) -> int:
-        """Return the time of the result, in µs; all records are events."""
-        return max(it.end for it in _times(self.reads).values())
+        """Return the time of the result, its end in µs; all records are events."""
+        return value_of(self._query.end, _times(self.reads))
 
     def breaches(self) -> Iterator[str]:
         """Yield the positive records that are not events of their streams."""

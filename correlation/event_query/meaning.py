@@ -11,16 +11,16 @@ from typing import NamedTuple
 
 from correlation.event_query.comparing import COMPARE
 from correlation.event_query.query import (
+    BEGIN,
     And,
     EventPattern,
-    Extreme,
     Formula,
     Not,
     Or,
     Point,
-    Shifted,
     Term,
     Variable,
+    value_at,
 )
 from correlation.resources.attributes import AttributeValue
 
@@ -74,10 +74,9 @@ def holds(formula: Formula, times: Mapping[str, Times]) -> bool:
 
 def value_of(term: Term, times: Mapping[str, Times]) -> int:
     """Return the value of a temporal term, in µs."""
-    match term:
-        case Point(alias, side):
-            return times[alias].begin if side == "begin" else times[alias].end
-        case Shifted(inner, offset_us):
-            return value_of(inner, times) + offset_us
-        case Extreme(kind, terms):
-            return (min if kind == "min" else max)(value_of(it, times) for it in terms)
+
+    def at(point: Point) -> int:
+        found = times[point.alias]
+        return found.begin if point.side == BEGIN else found.end
+
+    return int(value_at(term, at))

@@ -21,7 +21,7 @@ from correlation.event_query.constraint_graph import (
     draw_graphs,
     spans,
 )
-from correlation.event_query.language.writer import write_attributes
+from correlation.event_query.language.writer import describe_time, write_attributes
 from correlation.event_query.query import Point, Query
 from correlation.event_query.relevance.describe import describe_in_words
 from correlation.event_query.relevance.inputs import Input
@@ -74,7 +74,7 @@ def draw_constraints(condition: EventQueryCondition, streams: Mapping[str, Strea
     """
     relevance = relevance_of(condition, streams)
     graphs, further = draw_graphs(relevance)
-    sentences = list(describe_in_words(relevance))
+    sentences = [*describe_time(condition.query), *describe_in_words(relevance)]
     panels = [_Panel(graph, condition.query) for graph in graphs]
     width = max((panel.width for panel in panels), default=_MIN_WIDTH)
     lines = [it for sentence in sentences for it in wrap(sentence, int(width / _SMALL) - 8)]

@@ -9,7 +9,7 @@ from typing import Any
 from correlation.condition_kind import Load
 from correlation.event_query.checking import relevance_of
 from correlation.event_query.condition import EventQueryCondition
-from correlation.event_query.language.writer import write_query
+from correlation.event_query.language.writer import describe_time, write_query, write_term
 from correlation.event_query.relevance.analysis import Relevance
 from correlation.event_query.relevance.describe import describe_relevance
 from correlation.event_query.warnings import find_warnings
@@ -50,12 +50,13 @@ def derive_costs(
     The progress of a stream S is behind its clock by max_delay and, if it is live and silent,
     max_skew: delay(S). The progress of the results B = min over S of P(S) + lead(S) is behind by
     max over S of delay(S) - lead(S), and an event with the time v and the keep offset k is deleted
-    when B >= v - k.
+    when B >= v - k. A result with the time T is final when B >= T.
     """
     relevance = relevance_of(condition, streams)
-    latency = _latency_us(relevance, streams)
+    behind = _behind_us(relevance, streams)
+    latency = behind + int(relevance.time_after_last_end()) if relevance.satisfiable else 0
     horizons = {
-        name: max(0, latency - int(by)) if math.isfinite(by) else 0
+        name: max(0, behind - int(by)) if math.isfinite(by) else 0
         for name, by in relevance.keep_values(0).items()
     }
     derived: dict[str, Any] = {
@@ -85,8 +86,9 @@ def plan_query(condition: EventQueryCondition, streams: Mapping[str, Stream]) ->
     Returns
     -------
     dict
-        sentences, warnings, satisfiable, query (canonical text), streams (by alias), progress, keep
-        and closure as in `describe_relevance`, threshold, sharing and partitioning.
+        sentences, warnings, satisfiable, query (canonical text), result (begin and end as text),
+        streams (by alias), progress, keep and closure as in `describe_relevance`, threshold,
+        sharing and partitioning.
     """
     described = describe_relevance(relevance_of(condition, streams))
     partitioning = streams[condition.streams[0]].partitioning
@@ -94,9 +96,13 @@ def plan_query(condition: EventQueryCondition, streams: Mapping[str, Stream]) ->
     if partitioning.by != "key":
         why = "all events meet in one slot"
     return {
-        "sentences": described.pop("sentences"),
+        "sentences": [*describe_time(condition.query), *described.pop("sentences")],
         "warnings": find_warnings(condition, streams),
         "query": write_query(condition.query),
+        "result": {
+            "begin": write_term(condition.query.begin),
+            "end": write_term(condition.query.end),
+        },
         "streams": condition.stream_of,
         **described,
         "threshold": None if condition.threshold is None else f"{condition.threshold:f}",
@@ -105,8 +111,8 @@ def plan_query(condition: EventQueryCondition, streams: Mapping[str, Stream]) ->
     }
 
 
-def _latency_us(relevance: Relevance, streams: Mapping[str, Stream]) -> int:
-    """Return the time from the time of a result until it is final, in µs."""
+def _behind_us(relevance: Relevance, streams: Mapping[str, Stream]) -> int:
+    """Return the time from the time of a result until it is final, in µs; it may be negative."""
     waits = [
         streams[name].watermark_delay_us - int(by)
         for name, by in relevance.progress.leads.items()

@@ -6,15 +6,17 @@ formula relates the begins and ends of the events:
 - temporal term: ``alias.rt.begin``, ``alias.rt.end``, ``t + c``, ``min(t, …)``, ``max(t, …)``;
 - formula: ``t1 op t2`` with op in <, <=, >, >=, =, and conjunctions, disjunctions and negations.
 
+The time of the result is a begin and an end: temporal terms over positive events.
+
 Reference. Novoseltsev 2013 (TSA): temporal relation formulas and the running example.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Literal
+from typing import Any, Literal
 
 BEGIN, END = "begin", "end"
 Side = Literal["begin", "end"]
@@ -71,6 +73,56 @@ class Extreme:
 
 
 Term = Point | Shifted | Extreme
+
+
+def value_at(
+    term: Term,
+    at: Callable[[Point], Any],
+    smallest: Callable[[Iterable[Any]], Any] = min,
+    largest: Callable[[Iterable[Any]], Any] = max,
+) -> Any:  # noqa: ANN401 - numbers or arrays
+    """Return the value of a term.
+
+    Parameters
+    ----------
+    term : Term
+        The term.
+    at : callable
+        Returns the value of a point: a number or an array. -inf and +inf are values.
+    smallest, largest : callable
+        Minimum and maximum of several values.
+    """
+    match term:
+        case Point():
+            return at(term)
+        case Shifted(inner, offset_us):
+            return value_at(inner, at, smallest, largest) + offset_us
+        case Extreme(kind, terms):
+            values = (value_at(it, at, smallest, largest) for it in terms)
+            return (smallest if kind == "min" else largest)(values)
+
+
+def map_points(term: Term, change: Callable[[Point], Term]) -> Term:
+    """Return a term whose points are changed."""
+    match term:
+        case Point():
+            return change(term)
+        case Shifted(inner, offset_us):
+            return Shifted(map_points(inner, change), offset_us)
+        case Extreme(kind, terms):
+            return Extreme(kind, tuple(map_points(it, change) for it in terms))
+
+
+def points_of(term: Term) -> Iterable[Point]:
+    """Yield the points of a term."""
+    match term:
+        case Point():
+            yield term
+        case Shifted(inner, _):
+            yield from points_of(inner)
+        case Extreme(_, terms):
+            for it in terms:
+                yield from points_of(it)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +267,10 @@ class Query:
     events : tuple of EventPattern
         Positive and negated events, in the order of the text.
     where : Formula
-        Temporal formula; `TRUE` without WHERE.
+        Temporal formula, without the time of the result; `TRUE` without WHERE.
+    result_begin, result_end : Term or None
+        Time of the result, over positive events; None: the minimum begin, and the maximum end of
+        the positive events.
     source : SourceText or None
         Its text, for errors; None: it was read from its JSON form. Equal queries may differ in it.
     """
@@ -224,6 +279,8 @@ class Query:
     attributes: tuple[OutputAttribute, ...]
     events: tuple[EventPattern, ...]
     where: Formula = TRUE
+    result_begin: Term | None = None
+    result_end: Term | None = None
     source: SourceText | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -235,3 +292,19 @@ class Query:
     def negated(self) -> tuple[EventPattern, ...]:
         """The negated events."""
         return tuple(event for event in self.events if event.negated)
+
+    @property
+    def begin(self) -> Term:
+        """Begin of the result."""
+        return self.default_time("begin") if self.result_begin is None else self.result_begin
+
+    @property
+    def end(self) -> Term:
+        """End of the result, by which results are released."""
+        return self.default_time("end") if self.result_end is None else self.result_end
+
+    def default_time(self, side: Side) -> Term:
+        """Return the begin or the end of a result whose time is not stated."""
+        points = tuple(Point(event.alias, side) for event in self.positive)
+        kind: Literal["min", "max"] = "min" if side == BEGIN else "max"
+        return points[0] if len(points) == 1 else Extreme(kind, points)

@@ -40,8 +40,10 @@ _FIELDS: dict[str, Schema] = {
     "detected_at": described(TIME_US, "Time at which the correlation completed, in µs."),
     "alarm_id": described(RESULT_ID, "Id by which duplicates are recognised."),
     "attributes": described(ATTRIBUTES, "Attributes of the result, as the query defines them."),
-    "begin": described(TIME_US, "Min begin of the positive events, in µs."),
-    "end": described(TIME_US, "Max end of the positive events, in µs."),
+    "begin": described(
+        TIME_US, "Begin of the result; by default the min begin of its events, in µs."
+    ),
+    "end": described(TIME_US, "End of the result; by default the max end of its events, in µs."),
     "late": described(FLAG, "Whether one of the events was late."),
     "probability": described(CONFIDENCE, "Missing if all times are exact."),
     "events": described(map_of(_EVENT), "The positive events, by alias."),

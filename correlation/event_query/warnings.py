@@ -18,15 +18,14 @@ from correlation.event_query.condition import EventQueryCondition
 from correlation.event_query.query import (
     And,
     EventPattern,
-    Extreme,
     Formula,
     Not,
     Or,
     Point,
     Query,
     Relation,
-    Shifted,
     Term,
+    map_points,
 )
 from correlation.event_query.relevance.closure import StreamTimes
 from correlation.event_query.relevance.inputs import read_inputs
@@ -102,10 +101,4 @@ def _renamed(formula: Formula, old: str, new: str) -> Formula:
 
 
 def _moved(term: Term, old: str, new: str) -> Term:
-    match term:
-        case Point(alias, side):
-            return Point(new, side) if alias == old else term
-        case Shifted(inner, offset_us):
-            return Shifted(_moved(inner, old, new), offset_us)
-        case Extreme(kind, terms):
-            return Extreme(kind, tuple(_moved(it, old, new) for it in terms))
+    return map_points(term, lambda it: Point(new, it.side) if it.alias == old else it)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import Phase, assume, find, given, settings
 from hypothesis import strategies as st
 
+from correlation.engine.program import Outcome
 from correlation.errors import InvalidFieldError
 from correlation.event_query.evaluation import interning, operator, search
 from correlation.event_query.evaluation.operator import EventQueryOperator
@@ -27,8 +28,8 @@ from correlation.event_query.query import (
 )
 from correlation.event_query.relevance.analysis import Relevance, analyse_relevance
 from correlation.event_query.relevance.unbounded import UnboundedQueryError
-from tests.oracle.event_queries import JudgedQuery, results, time_of
-from tests.support.event_queries import SMALL_STREAMS, judged, queries
+from tests.oracle.event_queries import JudgedQuery, results, times_of
+from tests.support.event_queries import SMALL_STREAMS, judged, ordered, queries
 from tests.support.query_slots import (
     KEY,
     Arrival,
@@ -39,10 +40,10 @@ from tests.support.query_slots import (
     make_streams,
     order_of_arrival,
     query_control,
-    read_results,
     true_heartbeat,
     watermarks_of,
 )
+from tests.support.slots import read_alarms
 
 SPAN = 14
 Found = Counter[tuple[int, ...]]
@@ -83,7 +84,7 @@ def cases(draw: st.DrawFn) -> Case:
         events.append(replace(event, attributes=tuple(patterns)))
     query = replace(query, events=tuple(events))
     try:
-        relevance = analyse_relevance(query, SMALL_STREAMS)
+        analyse_relevance(query, SMALL_STREAMS)
     except InvalidFieldError as error:
         parts = [query.where]
         for problem in error.problems:
@@ -91,7 +92,8 @@ def cases(draw: st.DrawFn) -> Case:
             assert isinstance(problem, UnboundedQueryError)
             parts += [Relation(p, "<=", Shifted(v, 2)) for p, v in problem.missing]
         query = replace(query, where=And(tuple(parts)))
-        relevance = analyse_relevance(query, SMALL_STREAMS)
+    query = ordered(query, SMALL_STREAMS)
+    relevance = analyse_relevance(query, SMALL_STREAMS)
     assume(not list(find_problems(query)))
     return Case(query, relevance, draw(st.booleans()), draw(st.integers(0, 2**32)))
 
@@ -114,8 +116,9 @@ def run(case: Case, count: int = 24, *, checked: bool = True) -> Found:
     streams = make_streams(SMALL_STREAMS, keyed=case.keyed)
     used = {it.times.stream for it in case.relevance.inputs}
     events = draw_events(rng, count, {it: streams[it] for it in used}, span=SPAN, keyed=case.keyed)
+    asked = judged_case(case)
     expected = {
-        tuple(it.id for it in found): time_of(found) for found in results(judged_case(case), events)
+        tuple(it.id for it in found): times_of(asked, found) for found in results(asked, events)
     }
     slot = QuerySlot(streams)
     slot.advance(make_query_block([], [query_control(0, case.query, SMALL_STREAMS)]))
@@ -125,21 +128,34 @@ def run(case: Case, count: int = 24, *, checked: bool = True) -> Found:
         beats = [true_heartbeat(rng, rng.choice(sorted(used)), rest)]
         block = make_query_block(taken, heartbeats=beats if rng.random() < 0.4 else [])
         outcome = slot.advance(block)
-        found.update(read_results(outcome))
+        found.update(read_timed(outcome, expected, checked=checked))
         progress = {name: mark - 1 for name, mark in watermarks_of(outcome).items()}
         bound = case.relevance.progress.value(progress)
         if checked:
-            assert found == Counter(ids for ids, time in expected.items() if time <= bound)
+            assert found == Counter(ids for ids, (_, time) in expected.items() if time <= bound)
             assert_nothing_is_kept_too_long(slot, case.relevance.keep_values(bound))
         if rng.random() < 0.3:
             slot.restart()
     outcome = slot.advance(make_query_block([], heartbeats=closing_heartbeats(streams)))
-    found.update(read_results(outcome))
+    found.update(read_timed(outcome, expected, checked=checked))
     if checked:
         assert found == Counter(expected.keys())
         assert not any(
             value for name, _, value in outcome.metrics["gauges"] if name == "buffered_events"
         )
+    return found
+
+
+def read_timed(
+    outcome: Outcome, expected: Mapping[tuple[int, ...], tuple[int, int]], *, checked: bool
+) -> list[tuple[int, ...]]:
+    """Return the ids of the events of each result, and compare its begin and end."""
+    found = []
+    for alarm in read_alarms(outcome):
+        ids = tuple(int(event["id"]) for event in alarm["events"].values())
+        found.append(ids)
+        if checked:
+            assert (alarm["begin"], alarm["end"]) == expected.get(ids)
     return found
 
 

@@ -147,8 +147,9 @@ def _due(
 ) -> Counter[Ids]:
     """Return the results that a block decides: those of its events, and those that are due."""
     found = Counter[Ids]()
-    for result in results(judged_case(case), arrived):
-        time, ids = time_of(result), tuple(it.id for it in result)
+    asked = judged_case(case)
+    for result in results(asked, arrived):
+        time, ids = time_of(asked, result), tuple(it.id for it in result)
         if time <= bound and (time > before or fresh & set(ids)):
             found[ids] += 1
     return found

@@ -35,7 +35,7 @@ from correlation.event_query.query import (
 from correlation.event_query.relevance.analysis import Relevance, analyse_relevance
 from correlation.event_query.relevance.unbounded import UnboundedQueryError
 from tests.oracle.event_queries import results, time_of
-from tests.support.event_queries import SMALL_STREAMS, end, judged, queries
+from tests.support.event_queries import SMALL_STREAMS, end, judged, ordered, queries
 from tests.support.query_slots import (
     QuerySlot,
     closing_heartbeats,
@@ -120,6 +120,7 @@ def _bounded(query: Query) -> Query:
             assert isinstance(problem, UnboundedQueryError)
             parts += [Relation(p, "<=", Shifted(v, 2)) for p, v in problem.missing]
         query = replace(query, where=And(tuple(parts)))
+    query = ordered(query, SMALL_STREAMS)
     assume(not list(find_problems(query)))
     return query
 
@@ -165,11 +166,8 @@ def run(case: Case, *, orderly: bool, gain: float = 0, rows: int = 2**20) -> lis
         for place, (name, query) in enumerate(zip(names, case.queries, strict=True))
     ]
     expected = [
-        {
-            tuple(it.id for it in found): time_of(found)
-            for found in results(judged(query, SMALL_STREAMS), events)
-        }
-        for query in (case.queries if orderly else ())
+        {tuple(it.id for it in found): time_of(asked, found) for found in results(asked, events)}
+        for asked in (judged(it, SMALL_STREAMS) for it in (case.queries if orderly else ()))
     ]
     found: list[Found] = []
     published = [Counter[tuple[int, ...]]() for _ in names]

@@ -26,7 +26,7 @@ from correlation.event_query.relevance.cached import RelevanceCache
 from correlation.event_query.relevance.normal_form import Node, NormalForms
 from correlation.event_query.relevance.work import Work
 from tests.conformance.test_event_queries import keep_values_plus, progress_plus, take_block
-from tests.oracle.event_queries import Event, JudgedQuery, time_of
+from tests.oracle.event_queries import Event, JudgedQuery, times_of
 from tests.oracle.uncertain_queries import probabilities
 from tests.support.event_queries import end, judged
 from tests.support.query_slots import (
@@ -63,7 +63,7 @@ class World:
     """Events in their order of arrival, a threshold, and all probabilities."""
 
     events: list[Event]
-    expected: dict[Ids, tuple[int, Fraction]]
+    expected: dict[Ids, tuple[tuple[int, int], Fraction]]
     threshold: str
 
 
@@ -86,10 +86,12 @@ def run(case: UncertainCase, count: int = COUNT, *, checked: bool = True) -> Cou
     used = {it.times.stream for it in case.relevance.inputs}
     chosen = {it: streams[it] for it in used}
     events, shapes = draw_uncertain(rng, count, chosen, span=SPAN, keyed=case.keyed)
-    known = probabilities(judged_case(case), events, instants_of(events, shapes, streams))
+    asked = judged_case(case)
+    instants = instants_of(events, shapes, streams)
+    known = probabilities(asked, events, instants)
     threshold = draw_threshold(rng, known.values())
     expected = {
-        tuple(it.id for it in found): (time_of(found), value)
+        tuple(it.id for it in found): (span_of(asked, found, instants), value)
         for found, value in known.items()
         if value >= Fraction(threshold)
     }
@@ -107,7 +109,9 @@ def run(case: UncertainCase, count: int = COUNT, *, checked: bool = True) -> Cou
         progress = {name: mark - 1 for name, mark in watermarks_of(outcome).items()}
         bound = case.relevance.progress.value(progress)
         if checked:
-            assert found == Counter(ids for ids, (time, _) in expected.items() if time <= bound)
+            assert found == Counter(
+                ids for ids, ((_, time), _) in expected.items() if time <= bound
+            )
         if rng.random() < 0.3:
             slot.restart()
     outcome = slot.advance(make_query_block([], heartbeats=closing_heartbeats(streams)))
@@ -117,9 +121,18 @@ def run(case: UncertainCase, count: int = COUNT, *, checked: bool = True) -> Cou
     return found
 
 
+def span_of(
+    query: JudgedQuery, found: tuple[Event, ...], instants: Collection[int]
+) -> tuple[int, int]:
+    """Return the first possible begin and the last possible end of a result."""
+    first = [replace(it, end=it.begin) if it.id in instants else it for it in found]
+    last = [replace(it, begin=it.end) if it.id in instants else it for it in found]
+    return times_of(query, first)[0], times_of(query, last)[1]
+
+
 def read(
     outcome: Any,  # noqa: ANN401 - outcome of a block
-    expected: dict[Ids, tuple[int, Fraction]],
+    expected: dict[Ids, tuple[tuple[int, int], Fraction]],
     *,
     checked: bool,
 ) -> list[Ids]:
@@ -130,6 +143,7 @@ def read(
         found.append(ids)
         if checked:
             assert ids in expected
+            assert (alarm["begin"], alarm["end"]) == expected[ids][0]
             assert alarm["probability"] == pytest.approx(float(expected[ids][1]), abs=ERROR)
             assert alarm["probability"] >= alarm["threshold"] - ERROR
     return found

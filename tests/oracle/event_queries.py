@@ -3,8 +3,9 @@
 A combination has an event for each positive alias. It is a result if its events satisfy the
 relations among positive aliases and, for each negated alias, no event satisfies all relations that
 mention the alias. The relations are the parts of the top-level conjunction. Equal variables mean
-equal attributes. Buffers, progress and times of arrival are not considered. This module imports no
-package under test; queries are nested tuples:
+equal attributes. The begin and the end of a result are terms over its events; by default the
+minimum begin and the maximum end. Buffers, progress and times of arrival are not considered. This
+module imports no package under test; queries are nested tuples:
 
 - term: ``("begin", alias)``, ``("end", alias)``, ``("+", term, us)``, ``("min" | "max", terms)``;
 - formula: ``("<" | "<=" | ">" | ">=" | "=", term, term)``, ``("and" | "or", formulas)``,
@@ -53,11 +54,13 @@ class Pattern:
 
 @dataclass(frozen=True)
 class JudgedQuery:
-    """A query: its positive and negated events and the temporal formula."""
+    """A query: its positive and negated events, the temporal formula, and the result's times."""
 
     positive: Sequence[Pattern]
     negated: Sequence[Pattern] = ()
     where: Item = field(default=("and", ()))
+    begin: Item | None = None
+    end: Item | None = None
 
 
 def results(query: JudgedQuery, events: Iterable[Event]) -> set[tuple[Event, ...]]:
@@ -96,9 +99,20 @@ def extended(
                 yield longer
 
 
-def time_of(result: Iterable[Event]) -> int:
-    """Return the time of a result: the maximum end of its events."""
-    return max(event.end for event in result)
+def time_of(query: JudgedQuery, result: Sequence[Event]) -> int:
+    """Return the time of a result: its end."""
+    return times_of(query, result)[1]
+
+
+def times_of(query: JudgedQuery, result: Sequence[Event]) -> tuple[int, int]:
+    """Return begin and end of a result."""
+    named = {it.alias: event for it, event in zip(query.positive, result, strict=True)}
+    begin = min(event.begin for event in result)
+    end = max(event.end for event in result)
+    return (
+        begin if query.begin is None else value(query.begin, named),
+        end if query.end is None else value(query.end, named),
+    )
 
 
 def candidates(pattern: Pattern, pool: Iterable[Event]) -> list[Event]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
+from correlation.event_query.language.normal import normal_query
 from correlation.event_query.query import (
     And,
     AttributePattern,
@@ -24,7 +26,7 @@ from correlation.event_query.query import (
     Term,
     Variable,
 )
-from correlation.event_query.relevance.analysis import Relevance
+from correlation.event_query.relevance.analysis import Relevance, may_end_before_it_begins
 from correlation.event_query.relevance.closure import Closure, StreamTimes
 from correlation.event_query.relevance.inputs import Input
 from correlation.event_query.relevance.normal_form import Atom, Node
@@ -74,6 +76,8 @@ def judged(query: Query, types: Mapping[str, StreamTimes]) -> JudgedQuery:
         [_pattern(event, types) for event in query.positive],
         [_pattern(event, types) for event in query.negated],
         as_item(query.where),
+        None if query.result_begin is None else as_item(query.result_begin),
+        None if query.result_end is None else as_item(query.result_end),
     )
 
 
@@ -169,15 +173,36 @@ def queries(draw: st.DrawFn) -> Query:
         if draw(st.booleans()):
             parts.append(draw(formulas(*positive, alias)))
     patterns = st.lists(st.just(AttributePattern("k", Variable("K"))), max_size=1)
-    return Query(
-        "R",
-        (),
-        tuple(
-            EventPattern(it, draw(types), tuple(draw(patterns)), negated=it in negated)
-            for it in [*positive, *negated]
+    return with_times(
+        draw,
+        Query(
+            "R",
+            (),
+            tuple(
+                EventPattern(it, draw(types), tuple(draw(patterns)), negated=it in negated)
+                for it in [*positive, *negated]
+            ),
+            And(tuple(parts)),
         ),
-        And(tuple(parts)),
     )
+
+
+def with_times(draw: st.DrawFn, query: Query) -> Query:
+    """Return a query, of which one in two states the end of its result, or also its begin."""
+    if draw(st.booleans()):
+        return query
+    time = terms([it.alias for it in query.positive])
+    end = draw(time)
+    before = st.builds(Shifted, st.just(end), st.integers(-3, 0))
+    begin = draw(st.none() | time | before | before)
+    return normal_query(replace(query, result_begin=begin, result_end=end))
+
+
+def ordered(query: Query, types: Mapping[str, StreamTimes]) -> Query:
+    """Return a query whose results do not end before they begin."""
+    if not may_end_before_it_begins(query, types):
+        return query
+    return replace(query, where=And((query.where, Relation(query.begin, "<=", query.end))))
 
 
 def near(draw: st.DrawFn, alias: str, other: str) -> list[Formula]:

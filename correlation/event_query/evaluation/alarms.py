@@ -12,6 +12,7 @@ from collections.abc import (
 )
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial, reduce
 from hashlib import blake2b
 from itertools import repeat
 
@@ -23,7 +24,7 @@ from correlation.buffers.columns import Int64s
 from correlation.buffers.segment import Segment
 from correlation.event_query.alarm_format import ALARM_VERSION, CE_TYPE
 from correlation.event_query.condition import EventQueryCondition
-from correlation.event_query.query import Constant, Variable
+from correlation.event_query.query import END, Constant, Point, Variable, value_at
 from correlation.operators import Encode, Heading, OutputRecord, encode_json, make_heading
 from correlation.resources.attributes import encode_value
 from correlation.result_format import as_text, framed
@@ -224,10 +225,12 @@ class EventQueryAlarms:
             yield OutputRecord(key, value, ident)
 
     def _encode_spans(self, encode: Encode) -> Iterator[bytes]:
-        """Encode `begin`, `end`, `late` and any `probability` of each result."""
-        times = [it.times() for it in self.events]
-        begin = np.min([first for first, _ in times], axis=0)
-        end = np.max([last for _, last in times], axis=0)
+        """Encode `begin`, `end`, `late` and any `probability` of each result.
+
+        The instant of an event may be uncertain: the begin is then the first possible value of its
+        term, and the end the last one.
+        """
+        begin, end = self._times()
         late = np.any([it.late() for it in self.events], axis=0)
         words = (b"false", b"true")
         more: Iterable[bytes] = repeat(b"", len(self))
@@ -237,6 +240,21 @@ class EventQueryAlarms:
         spans = zip(begin.tolist(), end.tolist(), late.tolist(), more, strict=True)
         for first, last, is_late, rest in spans:
             yield b'"begin":%d,"end":%d,"late":%b%b' % (first, last, words[is_late], rest)
+
+    def _times(self) -> tuple[Int64s, Int64s]:
+        """Return the begins and the ends of the results, int64[k] each, in µs."""
+        times = {it.alias: (it.times(), it.lasts) for it in self.events}
+
+        def at(point: Point, *, latest: bool) -> Int64s:
+            (first, last), lasts = times[point.alias]
+            return last if (point.side == END if lasts else latest) else first
+
+        query = self.condition.query
+        least, greatest = partial(reduce, np.minimum), partial(reduce, np.maximum)
+        return (
+            value_at(query.begin, partial(at, latest=False), least, greatest),
+            value_at(query.end, partial(at, latest=True), least, greatest),
+        )
 
     def _encode_attributes(self, encode: Encode) -> Iterator[bytes]:
         """Encode the attributes of each result, as JSON without braces."""

@@ -29,6 +29,7 @@ from correlation.event_query.evaluation.clauses import (
     pack_ranges,
     project_closures,
 )
+from correlation.event_query.evaluation.result_time import ResultTime, compile_time
 from correlation.event_query.evaluation.spans import Spans, pack_spans
 from correlation.event_query.evaluation.views import ViewKey
 from correlation.event_query.query import Query
@@ -142,6 +143,8 @@ class CompiledQuery:
         One per positive alias.
     negated : tuple of (str, Target)
         Aliases that may stop a combination, and how they are searched.
+    time : ResultTime
+        Time of the results.
     instant : int or None
         Number of the positive alias u whose instants are uncertain.
     domain : Spans or None
@@ -153,6 +156,7 @@ class CompiledQuery:
     variables: tuple[str, ...]
     routes: tuple[Route, ...]
     negated: tuple[tuple[str, Target], ...]
+    time: ResultTime
     instant: int | None = None
     domain: Spans | None = None
 
@@ -190,7 +194,14 @@ def compile_query(query: Query, relevance: Relevance, *, keyed: bool) -> Compile
         if side.input.negated and side.closures
     )
     return CompiledQuery(
-        keyed, positive, variables, routes, negated, compiler.instant, compiler.domain()
+        keyed,
+        positive,
+        variables,
+        routes,
+        negated,
+        compile_time(query.end, relevance, compiler.columns, uncertain),
+        compiler.instant,
+        compiler.domain(),
     )
 
 
@@ -206,10 +217,10 @@ class _Compiler:
         self._positive = positive
         self._variables = variables
         self._keyed = keyed
-        self._columns = {side.input.alias: 2 * place for place, side in enumerate(positive)}
+        self.columns = {side.input.alias: 2 * place for place, side in enumerate(positive)}
         self._uncertain = uncertain
         self._among = positive[0].input.clauses
-        self._all = pack_clauses(self._among, self._columns, uncertain)
+        self._all = pack_clauses(self._among, self.columns, uncertain)
         aliases = [side.input.alias for side in positive]
         found = [place for place, alias in enumerate(aliases) if alias in uncertain]
         if len(found) > 1:
@@ -221,7 +232,7 @@ class _Compiler:
         if self.instant is None:
             return None
         alias = self._positive[self.instant].input.alias
-        return pack_spans(self._among, alias, self._columns)
+        return pack_spans(self._among, alias, self.columns)
 
     def route(self, pivot: int) -> Route:
         """Return the joins that begin with a pivot."""
@@ -237,7 +248,7 @@ class _Compiler:
     def negation(self, side: Side) -> Target:
         """Return how the events that stop a combination are searched."""
         alias = side.input.alias
-        columns = {**self._columns, alias: 2 * len(self._positive)}
+        columns = {**self.columns, alias: 2 * len(self._positive)}
         clauses = side.input.clauses
         uncertain = alias in self._uncertain
         spans = None
@@ -252,7 +263,7 @@ class _Compiler:
             side.key(shared, keyed=self._keyed),
             self._shared_columns(shared),
             (),
-            pack_ranges(side.closures, side.input.stamp, self._columns, self._uncertain),
+            pack_ranges(side.closures, side.input.stamp, self.columns, self._uncertain),
             pack_clauses(clauses, columns, self._uncertain),
             spans,
             uncertain,
@@ -299,4 +310,4 @@ class _Compiler:
 
     def _columns_of(self, places: Sequence[int]) -> Columns:
         names = [self._positive[it].input.alias for it in places]
-        return {name: self._columns[name] for name in names}
+        return {name: self.columns[name] for name in names}

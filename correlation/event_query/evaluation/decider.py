@@ -92,7 +92,7 @@ class Decider:
         ]
         if not found:
             return table
-        return table.take(np.flatnonzero(table.time() > np.min(found, axis=0)))
+        return table.take(np.flatnonzero(self.query.time.of(table.times) > np.min(found, axis=0)))
 
     def results(self, table: Table) -> Decided:
         """Return the combinations that are results."""
@@ -117,7 +117,7 @@ class Decider:
         """
         if not self.query.negated or not len(found.table):
             return found
-        time = found.table.time()
+        time = self.query.time.of(found.table.times)
         known = np.flatnonzero((time <= self.progress) & (time > self.complete_above))
         self.unknown += len(time) - len(known)
         return found if len(known) == len(time) else found.take(known)

@@ -45,6 +45,8 @@ from correlation.event_query.evaluation.release import Release
 from correlation.event_query.evaluation.search import Search
 from correlation.event_query.evaluation.sharing import Form, Sharing, Wish
 from correlation.event_query.evaluation.views import Views
+from correlation.event_query.language.writer import write_term
+from correlation.event_query.query import Point, Query, map_points
 from correlation.event_query.relevance.cached import RELEVANCES
 from correlation.event_query.relevance.closure import Distance, StreamTimes
 from correlation.limits import KEEP_NOTHING, UNKNOWN_WATERMARK
@@ -107,6 +109,8 @@ class EventQueryOperator:
         self._release = Release(
             [stream_of[it.alias] for it in query.positive],
             [stream_of[it.alias] for it in query.negated],
+            "" if query.result_end is None else _describe_time(query),
+            self._query.time.highest_shift_us,
         )
         # The last values: a block asks for the same several times.
         self._last_progress: tuple[tuple[int, ...], int] = ((), 0)
@@ -245,8 +249,7 @@ class EventQueryOperator:
         counts: Sequence[tuple[str, Mapping[str, str], int]],
     ) -> Evaluation:
         """Return the results in the order of their times."""
-        time = found.table.time()
-        order = np.argsort(time, kind="stable")
+        order = np.argsort(self._query.time.of(found.table.times), kind="stable")
         table, probability = found.take(order)
         aliases = []
         written = cast("Written", view.shared.setdefault(_WRITTEN, {}))
@@ -274,7 +277,13 @@ class EventQueryOperator:
                 stamps[fresh] = np.maximum(stamps[fresh], arrived)
         alarms = EventQueryAlarms(self._condition, self._query.keyed, tuple(aliases), probability)
         completed = stamps[stamps > UNKNOWN_WATERMARK]
-        return Evaluation([alarms], len(alarms), counts, time[order], completed)
+        return Evaluation([alarms], len(alarms), counts, table.last_end(), completed)
+
+
+def _describe_time(query: Query) -> str:
+    """Return the time of the results, equal for equal times whatever the aliases are called."""
+    places = {it.alias: f"e{place}" for place, it in enumerate(query.positive)}
+    return write_term(map_points(query.end, lambda it: Point(places[it.alias], it.side)))
 
 
 def _limit(time: Distance) -> int:

@@ -1,19 +1,21 @@
 """Release of results: up to which time they were published, across restarts, changes and resets.
 
-Definitions. B is the progress of the results (relevance.progress), R the bound of the published
-results: the max of the B of all blocks. A combination of time T is decided in the block in which
-its last event arrives, if T <= R; otherwise in the first block whose B is at least T.
+Definitions. T is the time of a combination, the end that its result has. B is the progress of the
+results (relevance.progress), R the bound of the published results: the max of the B of all blocks.
+A combination of time T is decided in the block in which its last event arrives, if T <= R;
+otherwise in the first block whose B is at least T.
 
 Reset. When the watermark of a stream is reset, or the next version is in force, B may be below R. R
 becomes B, and each buffered segment is sealed with the previous R, or with its seal if that is
 larger. A combination was decided before iff T is at most the min seal of its events' segments;
 events that arrive later have no seal. Sealed segments are not merged, so they are known by their
-numbers. Seals end when R reaches the last event below them.
+numbers. Seals end when R reaches the last time of a combination of events below them.
 
 Proof: docs/proofs.md, P-QUERY-ONCE.
 
-Change. The next version continues with R if it reads the same positive and negated streams: its
-results up to R are not published again. Otherwise, and after a pause, R begins with B. A version
+Change. The next version continues with R if it reads the same positive and negated streams and its
+results have the same time T: its results up to R are not published again. Otherwise, and after a
+pause, R begins with B. A time that is not the default is part of the state. A version
 that cannot be satisfied is like a pause: its B is KEEP_NOTHING, which bounds no published result.
 """
 
@@ -44,6 +46,10 @@ class Release:
     ----------
     positive, negated : sequence of str
         Streams of the positive and negated aliases.
+    time : str
+        What T is; empty by default: the last end.
+    highest_shift_us : int
+        T is at most this after the last end, in µs.
 
     Attributes
     ----------
@@ -51,8 +57,16 @@ class Release:
         R, in µs.
     """
 
-    def __init__(self, positive: Sequence[str], negated: Sequence[str]) -> None:
+    def __init__(
+        self,
+        positive: Sequence[str],
+        negated: Sequence[str],
+        time: str = "",
+        highest_shift_us: int = 0,
+    ) -> None:
         self.published = UNKNOWN_WATERMARK
+        self._time = time
+        self._highest_shift_us = highest_shift_us
         self._streams = [sorted(set(positive)), sorted(set(negated))]
         # By stream and segment number: results of such segments up to this are decided.
         self._sealed: dict[str, dict[int, int]] = {name: {} for name in positive}
@@ -82,7 +96,8 @@ class Release:
                 f"software reads {_VERSION.decode()}"
             )
         state: dict[str, Any] = json.loads(text)
-        if state["streams"] == self._streams and state["published"] < KEEP_NOTHING:
+        same = state["streams"] == self._streams and state.get("time", "") == self._time
+        if same and state["published"] < KEEP_NOTHING:
             self.published = state["published"]
             self._sealed = {name: dict(seals) for name, seals in state["sealed"].items()}
 
@@ -93,11 +108,13 @@ class Release:
         """
         if self.published >= KEEP_NOTHING:
             return b""
-        state = {
+        state: dict[str, Any] = {
             "streams": self._streams,
             "published": self.published,
             "sealed": {name: list(seals.items()) for name, seals in self._sealed.items()},
         }
+        if self._time:
+            state["time"] = self._time
         return b"%b%b %b" % (_PREFIX, _VERSION, json.dumps(state).encode())
 
     def held(self) -> dict[str, list[int]]:
@@ -139,8 +156,9 @@ class Release:
             for number, segment in buffers[name].segments
             if number in seals
         ]
-        # The last event of a result is in one of its segments, and at most its seal.
+        # The last event of a sealed combination is in one of its segments.
         last = max((segment.max_latest for _, _, segment in segments), default=UNKNOWN_WATERMARK)
+        last += self._highest_shift_us
         kept: dict[str, dict[int, int]] = {name: {} for name in self._sealed}
         for name, number, _ in segments:
             seal = min(self._sealed[name][number], last)

@@ -1,13 +1,16 @@
 """Search for the combinations that a block completes, and for the events that stop them.
 
-Definitions. A combination of time T, the maximum of the ends of its positive events, is *due* in a
-block if no block before has decided it, and T is at most the bound P of the published results after
-the block. Let R be the bound before. A combination is due if
+Definitions. A combination of time T is *due* in a block if no block before has decided it, and T is
+at most the bound P of the published results after the block. Let R be the bound before. A
+combination is due if
 
-- R < T <= P: its *pivot* is the first alias with an end in (R, P]; the ends of the aliases before
-  it are at most R, those of the aliases after it at most P; or
+- R < T <= P. If T is the maximum of shifted ends, by default of the ends of all positive events,
+  its *pivot* is the first alias of the maximum with a shifted end in (R, P]; those of the aliases
+  before it are at most R, those of the aliases after it at most P. For any other T, the pivot is
+  one alias of the query, whose range contains the events of all such combinations (`result_time`),
+  and T is compared at the end; or
 - T <= R and it has an event of the block (a late event): its pivot is the first alias with such an
-  event; the aliases before it have buffered events, and all ends are at most R.
+  event; the aliases before it have buffered events.
 
 Every due combination has one pivot, so it is found once.
 
@@ -125,11 +128,18 @@ class Search:
         """Yield the combinations of a time after `first`, and at most `last`, in µs."""
         if last <= first:
             return
-        for place, route in enumerate(self.query.routes):
+        time = self.query.time
+        pivots = time.pivots()
+        for place in pivots if self.query.routes else ():
+            route = self.query.routes[place]
             others = {
-                it.place: (-NO_BOUND, first if it.place < place else last) for it in route.joined
+                it.place: (-NO_BOUND, time.until(it.place, first if it.place < place else last))
+                if it.place in pivots
+                else time.between(it.place, first, last)
+                for it in route.joined
             }
-            yield from self._follow(route, (first + 1, last), others, set())
+            tables = self._follow(route, time.between(place, first, last), others, set())
+            yield from self._within(tables, first, last)
 
     def late(self, published: int) -> Iterator[Table]:
         """Yield the combinations of a time of at most `published` that have an event of the block.
@@ -141,9 +151,25 @@ class Search:
         """
         for place, route in enumerate(self.query.routes):
             if self.fresh[route.pivot.stream]:
-                old = {it.place: (-NO_BOUND, published) for it in route.joined}
+                time = self.query.time
+                old = {
+                    it.place: (-NO_BOUND, time.until(it.place, published)) for it in route.joined
+                }
                 before = {it for it in old if it < place}
-                yield from self._follow(route, (-NO_BOUND, published), old, before, late=True)
+                pivot = -NO_BOUND, time.until(place, published)
+                tables = self._follow(route, pivot, old, before, late=True)
+                yield from self._within(tables, -NO_BOUND, published)
+
+    def _within(self, tables: Iterator[Table], first: int, last: int) -> Iterator[Table]:
+        """Yield the combinations with first < T <= last; those of a maximum of ends all are."""
+        if self.query.time.shifts is not None:
+            yield from tables
+            return
+        for table in tables:
+            time = self.query.time.of(table.times)
+            found = table.take(np.flatnonzero((time > first) & (time <= last)))
+            if len(found):
+                yield found
 
     def mark_stopped(self, table: Table, alias: Target, stopped: NDArray[np.bool_]) -> None:
         """Mark the combinations that an event of a negated alias stops."""

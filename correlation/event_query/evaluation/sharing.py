@@ -104,7 +104,8 @@ class Form:
             of = (target.stream, target.key, target.shared, searched)
             content = repr((_content(of), None if anchor is None else anchor.content()))
             stoppers.append(Stopper(target, anchor, content))
-        family = (query.keyed, len(query.positive), len(query.variables), query.routes)
+        size = len(query.positive), len(query.variables)
+        family = (query.keyed, size, query.routes, query.time)
         return cls(repr(_content(family)), tuple(stoppers))
 
     def contents(self) -> set[str]:
@@ -193,9 +194,8 @@ class _Group:
 class _Combinations:
     """Combinations of a group, the order of their times, and what stops them."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, time: Int64s) -> None:
         self._table = table
-        time = table.time()
         self._order = np.argsort(time)
         self._time = time[self._order]
         # In the order of the times.
@@ -295,7 +295,8 @@ def _search_all(group: _Group, search: Search, free: int) -> _Combinations | Non
             return None
     query = search.query
     empty = Table.empty(0, len(query.positive), len(query.variables) + query.keyed)
-    return _Combinations(Table.concat([empty, *tables]))
+    table = Table.concat([empty, *tables])
+    return _Combinations(table, query.time.of(table.times))
 
 
 def _content(value: Any) -> Any:  # noqa: ANN401 - any part of a compiled query

@@ -64,13 +64,9 @@ class Table:
         shapes = ((size, aliases), (size, aliases), (size, 2 * aliases + 2), (size, numbers))
         return cls(*(np.zeros(shape, np.int64) for shape in shapes))
 
-    def ends(self) -> Int64s:
-        """Return the ends of the positive events, int64[k, n] in µs."""
-        return self.times[:, 1:-2:2]
-
-    def time(self) -> Int64s:
-        """Return the time of each combination: the max end of its positive events, in µs."""
-        ends = self.ends()
+    def last_end(self) -> Int64s:
+        """Return the max end of the positive events of each combination, in µs."""
+        ends = self.times[:, 1:-2:2]
         found: Int64s = ends[:, 0].copy()
         for place in range(1, ends.shape[1]):
             np.maximum(found, ends[:, place], out=found)

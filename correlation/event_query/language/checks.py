@@ -22,7 +22,7 @@ from correlation.event_query.language.limits import (
     MAX_NESTING,
     MAX_SEARCHED,
 )
-from correlation.event_query.language.result_times import describe_result_times
+from correlation.event_query.language.result_times import check_result_times
 from correlation.event_query.query import (
     And,
     AttributePattern,
@@ -73,7 +73,8 @@ def find_problems(query: Query) -> Iterator[Problem]:
     yield from _check_names(query)
     yield from _check_attributes(query)
     yield from _check_variables(query)
-    if _depth(query.where) > MAX_NESTING:
+    times = [it for it in (query.result_begin, query.result_end) if it is not None]
+    if max(map(_depth, (query.where, *times))) > MAX_NESTING:
         yield Problem(
             query.where,
             "",
@@ -83,7 +84,10 @@ def find_problems(query: Query) -> Iterator[Problem]:
         return
     points = tuple(_points_of(query.where))
     yield from _check_aliases(query, points)
-    yield from _check_offsets(query.where)
+    for it in check_result_times(query):
+        field = "alias" if isinstance(it.part, Point) else "type"
+        yield Problem(it.part, field, it.problem, it.remedy)
+    yield from _check_offsets(query.where, times)
     negated = {event.alias for event in query.negated}
     yield from _Disjunctions(negated).check(query.where)
 
@@ -205,15 +209,8 @@ def _check_aliases(query: Query, points: Iterable[Point]) -> Iterator[Problem]:
             )
         known.add(event.alias)
     for point in points:
-        if point.alias == query.type and point.alias not in known:
-            yield Problem(
-                point,
-                "alias",
-                f"the time of the result {query.type} cannot be set: its end is the maximum end of "
-                "its positive events, and its begin their minimum begin",
-                describe_result_times(query),
-            )
-        elif point.alias not in known:
+        # The result has the name of its type.
+        if point.alias not in known and point.alias != query.type:
             yield Problem(
                 point,
                 "alias",
@@ -222,16 +219,17 @@ def _check_aliases(query: Query, points: Iterable[Point]) -> Iterator[Problem]:
             )
 
 
-def _check_offsets(formula: Formula) -> Iterator[Problem]:
-    for relation in _relations_of(formula):
-        for term in chain(_terms_of(relation.left), _terms_of(relation.right)):
-            if isinstance(term, Shifted) and abs(term.offset_us) > DURATION_LIMIT_US:
-                yield Problem(
-                    term,
-                    "offset_us",
-                    f"a term must be shifted by at most {describe_limit(DURATION_LIMIT_US)}",
-                    "use a shorter duration",
-                )
+def _check_offsets(formula: Formula, times: Iterable[Term]) -> Iterator[Problem]:
+    relations = list(_relations_of(formula))
+    terms = [*times, *chain.from_iterable((it.left, it.right) for it in relations)]
+    for term in chain.from_iterable(map(_terms_of, terms)):
+        if isinstance(term, Shifted) and abs(term.offset_us) > DURATION_LIMIT_US:
+            yield Problem(
+                term,
+                "offset_us",
+                f"a term must be shifted by at most {describe_limit(DURATION_LIMIT_US)}",
+                "use a shorter duration",
+            )
 
 
 class _Disjunctions:

@@ -25,7 +25,7 @@ from correlation.event_query.language.normal import (
     shifted,
 )
 from correlation.event_query.language.places import Places
-from correlation.event_query.language.result_times import without_result_times
+from correlation.event_query.language.result_times import with_result_times
 from correlation.event_query.language.writer import write_query
 from correlation.event_query.query import (
     TRUE,
@@ -112,7 +112,7 @@ class _Reader:
             _read_list(fields["events"], "events", self._event),
             self._formula(fields["where"], "where", 0) if "where" in fields else TRUE,
         )
-        query = without_result_times(written)
+        query = with_result_times(written)
         self.places.put(query.where, "where")
         return self.places.put(query, "detect")
 

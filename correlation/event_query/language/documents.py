@@ -21,6 +21,7 @@ from __future__ import annotations
 from typing import Any
 
 from correlation.event_query.language.normal import normal_query
+from correlation.event_query.language.result_times import formula_with_times
 from correlation.event_query.query import (
     TRUE,
     And,
@@ -52,8 +53,9 @@ def query_to_document(query: Query) -> Document:
         },
         "events": [_event_document(it) for it in query.events],
     }
-    if query.where != TRUE:
-        document["where"] = _formula_document(query.where)
+    where = formula_with_times(query)
+    if where != TRUE:
+        document["where"] = _formula_document(where)
     return document
 
 

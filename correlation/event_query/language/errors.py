@@ -85,6 +85,21 @@ def error_at(query: Query, path: str, problem: str, remedy: str) -> InvalidField
     return QueryError(query.source.text, query.source.offsets.get(path, 0), problem, remedy)
 
 
+def error_at_time(query: Query, problem: str, remedy: str) -> InvalidFieldError:
+    """Return an error of the equalities that state the time of the result.
+
+    Parameters
+    ----------
+    query : Query
+        A query that states it; see `error_at`.
+    problem, remedy : str
+        What is wrong, and how to correct it.
+    """
+    stated = "end" if query.result_end is not None else "begin"
+    path = "where" if query.source is None else f"result.{stated}"
+    return error_at(query, path, problem, remedy)
+
+
 def all_of(text: str, problems: Sequence[tuple[int, str, str]]) -> QueryError:
     """Return an error at the first of several places, with one error per place in `problems`.
 

@@ -3,6 +3,7 @@
 - Conjunctions and disjunctions have at least two parts, none of their own kind; the constants
   `TRUE` and `FALSE` are not parts.
 - A shifted term is not shifted again, and not shifted by 0.
+- A time of the result that is the default is not stated.
 - Whole numbers are `int`; a `Decimal` has no trailing zeros.
 """
 
@@ -26,8 +27,10 @@ from correlation.event_query.query import (
     Query,
     Relation,
     Shifted,
+    Side,
     Term,
     Variable,
+    points_of,
 )
 from correlation.resources.decimals import without_zeros
 
@@ -99,7 +102,24 @@ def normal_query(query: Query) -> Query:
             for event in query.events
         ),
         where=_normal_formula(query.where),
+        result_begin=_normal_time(query, "begin", query.result_begin),
+        result_end=_normal_time(query, "end", query.result_end),
     )
+
+
+def is_default_time(query: Query, side: Side, term: Term) -> bool:
+    """Return whether a term is the time that a result has if it is not stated."""
+    kind = "max" if side == "end" else "min"
+    terms = term.terms if isinstance(term, Extreme) and term.kind == kind else (term,)
+    return all(isinstance(it, Point) for it in terms) and set(terms) == set(
+        points_of(query.default_time(side))
+    )
+
+
+def _normal_time(query: Query, side: Side, term: Term | None) -> Term | None:
+    if term is None or is_default_time(query, side, term):
+        return None
+    return _normal_term(term)
 
 
 def _normal_pattern(pattern: Variable | Comparison) -> Variable | Comparison:

@@ -20,7 +20,7 @@ from correlation.event_query.language.errors import END_OF_TEXT, QueryError, all
 from correlation.event_query.language.grammar import GRAMMAR, KEYWORDS, readable
 from correlation.event_query.language.limits import MAX_CHARACTERS, MAX_PROBLEMS
 from correlation.event_query.language.places import Places
-from correlation.event_query.language.result_times import without_result_times
+from correlation.event_query.language.result_times import find_time_places, with_result_times
 from correlation.event_query.language.writer import write_query
 from correlation.event_query.query import TRUE, Query, SourceText
 
@@ -53,7 +53,7 @@ def parse_query(text: str) -> Query:
         raise _unexpected(text, error) from None
     builder = QueryBuilder(text)
     written = builder.build(tree)
-    query = without_result_times(written)
+    query = with_result_times(written)
     if written.where != TRUE:
         builder.places.put(query.where, builder.places.of(written.where))
     builder.places.put(query, builder.places.of(written))
@@ -65,12 +65,17 @@ def parse_query(text: str) -> Query:
         raise all_of(text, sorted(problems, key=itemgetter(0)))
     if len(write_query(query)) > MAX_CHARACTERS:
         raise _too_long(text)
-    return replace(query, source=SourceText(text, _offsets_of(query, builder.places)))
+    offsets = _offsets_of(query, builder.places)
+    if written.where != TRUE:
+        offsets["where"] = builder.places.of(written.where)
+    for side, relation in find_time_places(written).items():
+        offsets[f"result.{side}"] = builder.places.of(relation)
+    return replace(query, source=SourceText(text, offsets))
 
 
 def _offsets_of(query: Query, places: Places[int]) -> dict[str, int]:
-    """Return the offsets of events, attributes and formula by their paths in the JSON form."""
-    offsets = {} if query.where == TRUE else {"where": places.of(query.where)}
+    """Return the offsets of events and attributes by their paths in the JSON form."""
+    offsets: dict[str, int] = {}
     for number, event in enumerate(query.events):
         path = f"events[{number}]"
         offsets[path] = places.of(event)

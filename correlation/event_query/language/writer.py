@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from decimal import Decimal
 
 from correlation.errors import InvalidFieldError
 from correlation.event_query.language.normal import normal_query
+from correlation.event_query.language.result_times import formula_with_times
 from correlation.event_query.query import (
     FALSE,
     TRUE,
@@ -47,10 +49,11 @@ def write_query(query: Query) -> str:
     output = [f"{it.name} {{{_write_value(it.value)}}}" for it in query.attributes]
     events = "\n   ".join(map(_write_event, query.events))
     lines = [f"DETECT {query.type}{_in_braces(output)}", f"ON {events}"]
-    if query.where == FALSE:
+    where = formula_with_times(query)
+    if where == FALSE:
         raise InvalidFieldError("where", "is always false", "remove the query")
-    if query.where != TRUE:
-        parts = query.where.parts if isinstance(query.where, And) else (query.where,)
+    if where != TRUE:
+        parts = where.parts if isinstance(where, And) else (where,)
         shown = map(_write_part if len(parts) > 1 else write_formula, parts)
         lines.append("WHERE " + f",\n{_INDENT}".join(shown))
     return "\n".join([*lines, "END"])
@@ -89,10 +92,20 @@ def _write_value(value: Variable | Comparison | Constant) -> str:
 def write_formula(formula: Formula) -> str:
     """Return the text of a formula that is not a constant."""
     if isinstance(formula, Relation):
-        return f"{_write_term(formula.left)} {formula.operator} {_write_term(formula.right)}"
+        return f"{write_term(formula.left)} {formula.operator} {write_term(formula.right)}"
     if isinstance(formula, Not):
         return f"not ({write_formula(formula.part)})"
     return (" and " if isinstance(formula, And) else " or ").join(map(_write_part, formula.parts))
+
+
+def describe_time(query: Query) -> Iterator[str]:
+    """Yield a sentence on the time of the result, if the query states it."""
+    if query.result_begin is not None or query.result_end is not None:
+        begin, end = write_term(query.begin), write_term(query.end)
+        both = (
+            f"begins and ends at {end}" if begin == end else f"begins at {begin} and ends at {end}"
+        )
+        yield f"A result {query.type} {both}."
 
 
 def _write_part(formula: Formula) -> str:
@@ -100,13 +113,14 @@ def _write_part(formula: Formula) -> str:
     return f"({shown})" if isinstance(formula, And | Or) else shown
 
 
-def _write_term(term: Term) -> str:
+def write_term(term: Term) -> str:
+    """Return the text of a temporal term."""
     if isinstance(term, Point):
         return f"{term.alias}.rt.{term.side}"
     if isinstance(term, Extreme):
-        return f"{term.kind}({', '.join(map(_write_term, term.terms))})"
+        return f"{term.kind}({', '.join(map(write_term, term.terms))})"
     sign = "-" if term.offset_us < 0 else "+"
-    return f"{_write_term(term.term)} {sign} {write_duration(abs(term.offset_us))}"
+    return f"{write_term(term.term)} {sign} {write_duration(abs(term.offset_us))}"
 
 
 def write_duration(duration_us: int) -> str:

@@ -78,7 +78,8 @@ def describe_in_words(relevance: Relevance) -> Iterator[str]:
     if not relevance.satisfiable:
         yield "No events can satisfy the relations: the query never has a result."
         return
-    whose = "end" if sum(not it.negated for it in relevance.inputs) == 1 else "last end"
+    several = sum(not it.negated for it in relevance.inputs) > 1
+    whose = "last end" if several and not relevance.is_stated else "end"
     yield f"A result is final when {_reached(relevance, 0, f'its {whose}')}."
     for it in relevance.inputs:
         offset = _offset(relevance, it)

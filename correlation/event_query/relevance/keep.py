@@ -5,15 +5,16 @@ that input events whose time v is at most this value contribute to no later resu
 
 Definition. For a relevance formula R, a clause C and a time v of the input::
 
-    f(p > b, C, v)         = +inf              if dist_C(v, p) = -inf  (C is contradictory)
-                           = -inf              if dist_C(v, p) = +inf
-                           = b - dist_C(v, p)  otherwise
-    f(R_1 ∧ … ∧ R_k, C, v) = min of f(R_i, C, v)
+    f(p + c > b, C, v)     = +inf                  if dist_C(v, p) = -inf  (C is contradictory)
+                           = -inf                  if dist_C(v, p) = +inf
+                           = b - c - dist_C(v, p)  otherwise
+    f(R_1 ∧ … ∧ R_k, C, v) = max of f(R_i, C, v)   if all have one bound, otherwise min
+    f(R_1 ∨ … ∨ R_k, C, v) = min of f(R_i, C, v)
     f(R, v)                = min of f(R, C, v) over the clauses C
 
-The source has no rule for R_1 ∨ … ∨ R_k. The minimum is used: any part may be the one that holds.
-For ∧ the maximum would be safe as well. ⊥ has +inf: no tuple is relevant (docs/proofs.md,
-P-QUERY-KEEP).
+The source has the minimum for ∧, and no rule for ∨. Of a disjunction any part may be the one that
+holds, which takes the minimum. Of a conjunction all parts hold, so the maximum is safe, and it is
+attained (docs/proofs.md, P-QUERY-KEEP). ⊥ has +inf: no tuple is relevant.
 
 Reference. Novoseltsev 2013 (TSA): keep functions. Cost: O(atoms · clauses) after the closures.
 """
@@ -21,7 +22,7 @@ Reference. Novoseltsev 2013 (TSA): keep functions. Cost: O(atoms · clauses) aft
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from correlation.event_query.relevance.closure import Closure, Distance
@@ -29,7 +30,9 @@ from correlation.event_query.relevance.normal_form import Node
 from correlation.event_query.relevance.stream_bounds import (
     Above,
     Bottom,
+    RelevanceAnd,
     RelevanceFormula,
+    RelevanceOr,
 )
 
 
@@ -67,21 +70,29 @@ def keep_function(formula: RelevanceFormula, closures: Sequence[Closure], v: Nod
     v : Node
         Time of the input event.
     """
-    offsets: dict[str, Distance] = {}
-    for atom in _atoms(formula):
-        for closure in closures:
-            offset = -closure.dist(v, atom.point)
-            offsets[atom.bound] = min(offset, offsets.get(atom.bound, math.inf))
-    return KeepFunction(offsets)
+    return KeepFunction(_merged(min, (_offsets(formula, closure, v) for closure in closures)))
 
 
-def _atoms(formula: RelevanceFormula) -> Iterable[Above]:
-    """Yield the atoms; ∧ and ∨ both take the minimum over their parts."""
+def _offsets(formula: RelevanceFormula, closure: Closure, v: Node) -> dict[str, Distance]:
+    """Return the offset of each bound for one clause."""
     match formula:
         case Bottom():
-            pass
-        case Above():
-            yield formula
-        case _:
-            for part in formula.parts:
-                yield from _atoms(part)
+            return {}
+        case Above(point, bound, shift_us):
+            return {bound: -closure.dist(v, point) - shift_us}
+        case RelevanceAnd(parts) | RelevanceOr(parts):
+            found = [_offsets(part, closure, v) for part in parts]
+            if isinstance(formula, RelevanceAnd) and not all(found):
+                return {}
+            several = len(set().union(*found)) > 1
+            return _merged(min if isinstance(formula, RelevanceOr) or several else max, found)
+
+
+def _merged(
+    choose: Callable[[Distance, Distance], Distance], parts: Iterable[dict[str, Distance]]
+) -> dict[str, Distance]:
+    found: dict[str, Distance] = {}
+    for part in parts:
+        for bound, offset in part.items():
+            found[bound] = choose(found[bound], offset) if bound in found else offset
+    return found

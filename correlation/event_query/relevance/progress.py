@@ -4,16 +4,19 @@ Problem. The progress P(S) of a stream S is a time such that every future event 
 v > P(S) (`rt.end`, or `Latest`). Find the largest B such that no future event makes or stops a
 result with time ≤ B: then these results are final.
 
-Definition. The time of a result is T = max(t_1, …, t_n). For an alias x with the time v and the
-clauses C under which an event x matters (G+ for a positive alias, G+ ∧ G_x for a negated one)::
+Definition. The time T of a result is a term over the points p of its positive events, by default
+max(t_1, …, t_n). For an alias x with the time v and the clauses C under which an event x matters
+(G+ for a positive alias, G+ ∧ G_x for a negated one)::
 
-    lead(x) = min over C of max over i of -dist_C(t_i, v)
+    lead(x) = min over C of the value of T for p = -dist_C(p, v)
     B       = min over x of P(stream of x) + lead(x)
 
-lead(x) is the minimum of T - v over all times that satisfy a clause (docs/proofs.md,
-P-QUERY-PROGRESS). It is +inf if event x never matters, and -inf if T may be any time before v. In
-the source's example lead(s) = 0 and lead(r) = -5 min:
-UB(Alarm) = min(UB(Smoke), UB(Report) - 5 min).
+lead(x) is the minimum of T - v over all times that satisfy a clause, because T does not decrease if
+a point increases (docs/proofs.md, P-QUERY-PROGRESS). By default it is min over C of max over i of
+-dist_C(t_i, v). It is +inf if event x never matters, and -inf if T may be any time before v. In the
+source's example lead(s) = 0 and lead(r) = -5 min:
+UB(Alarm) = min(UB(Smoke), UB(Report) - 5 min). With Alarm.rt.end = s.rt.end + 5 min it is
+min(UB(Smoke) + 5 min, UB(Report)).
 
 Reference. Novoseltsev 2013 (TSA): determining upper bounds; the general formula is ours.
 Cost: O(n · clauses) after the closures.
@@ -22,9 +25,10 @@ Cost: O(n · clauses) after the closures.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from correlation.event_query.query import Point, Term, value_at
 from correlation.event_query.relevance.closure import Closure, Distance
 from correlation.event_query.relevance.normal_form import Node
 
@@ -61,21 +65,30 @@ class ProgressFunction:
         return min((progress[stream] + by for stream, by in self.leads.items()), default=math.inf)
 
 
-def lead(closures: Sequence[Closure], times: Sequence[Node], v: Node) -> Distance:
-    """Return the lead of an event: the minimum of T - v, where T is the maximum of `times`.
+def lead(
+    closures: Sequence[Closure], time: Term, v: Node, node: Callable[[Point], Node]
+) -> Distance:
+    """Return the lead of an event: the minimum of T - v.
 
     Parameters
     ----------
     closures : sequence of Closure
         Closures of all clauses under which an event with the time v matters.
-    times : sequence of Node
-        t_1, …, t_n.
+    time : Term
+        T.
     v : Node
         Time of the event.
+    node : callable
+        Returns the point of the analysis for a point of the query.
 
     Returns
     -------
     int, +inf or -inf
         In µs; +inf if the event never matters, -inf if T may be any time before v.
     """
-    return min((max(-closure.dist(t, v) for t in times) for closure in closures), default=math.inf)
+
+    def least(closure: Closure) -> Distance:
+        found: Distance = value_at(time, lambda point: -closure.dist(node(point), v))
+        return found
+
+    return min(map(least, closures), default=math.inf)

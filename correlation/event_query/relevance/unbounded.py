@@ -5,7 +5,9 @@ A query is refused if
 - the keep function of an input is -inf: for some clause and some time t_i of the result,
   dist(v, t_i) = +inf, so the event may be part of a result, or stop one, at any later time;
 - the lead of an input is -inf: for some clause dist(t_i, v) = +inf for all i, so an event at any
-  later time may still make or stop the result, and no result ever becomes final.
+  later time may still make or stop the result, and no result ever becomes final;
+- the time of the result is the begin of an event whose length is not bounded: the event may come at
+  any time after it.
 
 dist(v, p) is finite iff p can be reached from v in the constraint graph. A relation ``p <= v + C``
 adds the edge v -> p, whatever C is. The weakest relations are searched: with `begin` on
@@ -16,16 +18,18 @@ positive events are assumed when negated events are checked, since all of them h
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
 from correlation.errors import FieldErrors, InvalidFieldError
-from correlation.event_query.query import Point
+from correlation.event_query.query import Extreme, Point, Shifted, Term
 from correlation.event_query.relevance.closure import Closure
 from correlation.event_query.relevance.inputs import Input
 from correlation.event_query.relevance.normal_form import Node
 
 _KEPT = "would be kept forever"
 _OPEN = "may come at any time after the result, which is never final"
+_LONG = "may end at any time after its begin, the time of the result, which is never final"
 
 
 class UnboundedQueryError(InvalidFieldError):
@@ -70,13 +74,15 @@ def show_point(point: Node) -> str:
     return f"{point.alias}.rt.{point.side}" if isinstance(point, Point) else f"{point.alias}.latest"
 
 
-def refuse_unbounded(inputs: Sequence[Input]) -> None:
+def refuse_unbounded(inputs: Sequence[Input], time: Term) -> None:
     """Check that all leads and keep functions are finite.
 
     Parameters
     ----------
     inputs : sequence of Input
         All events of the query.
+    time : Term
+        Time of the result.
 
     Raises
     ------
@@ -84,13 +90,13 @@ def refuse_unbounded(inputs: Sequence[Input]) -> None:
         One `UnboundedQueryError` per input that is not bounded, or several together.
     """
     errors = FieldErrors()
-    for error in _check_inputs(inputs):
+    for error in _check_inputs(inputs, time):
         with errors:
             raise error
     errors.raise_all()
 
 
-def _check_inputs(inputs: Sequence[Input]) -> Iterator[UnboundedQueryError]:
+def _check_inputs(inputs: Sequence[Input], time: Term) -> Iterator[UnboundedQueryError]:
     """Yield the errors of the positive events, then those of each negated event."""
     places = {it.alias: place for place, it in enumerate(inputs)}
     positive = [it for it in inputs if not it.negated]
@@ -100,8 +106,11 @@ def _check_inputs(inputs: Sequence[Input]) -> Iterator[UnboundedQueryError]:
         for v, p in _connect(paths, positive):
             missing[v.alias].append((_weakest_point(paths, p), Point(v.alias, "end")))
             _add(paths, missing[v.alias][-1], added)
+    long = _lengths(positive, time, added)
     for it in positive:
         yield from _error(places[it.alias], it, positive, missing[it.alias], _KEPT)
+        lengths = [long[it.alias]] if it.alias in long else []
+        yield from _error(places[it.alias], it, positive, lengths, _LONG)
     for it in inputs:
         if not it.negated:
             continue
@@ -118,6 +127,33 @@ def _check_inputs(inputs: Sequence[Input]) -> Iterator[UnboundedQueryError]:
                 _add(paths, open_ended[-1], added)
         yield from _error(places[it.alias], it, positive, kept, _KEPT)
         yield from _error(places[it.alias], it, positive, open_ended, _OPEN)
+
+
+def _lengths(
+    positive: Sequence[Input], time: Term, added: list[tuple[Point, Point]]
+) -> dict[str, tuple[Point, Point]]:
+    """Return the missing bounds of lengths, by alias; all ends are in a finite distance."""
+    found: dict[str, tuple[Point, Point]] = {}
+    inputs = {it.alias: it for it in positive}
+    for paths in _paths(positive[0], added):
+        for begin in _unbounded_begins(paths, time, inputs):
+            found[begin.alias] = Point(begin.alias, "end"), begin
+            _add(paths, found[begin.alias], added)
+    return found
+
+
+def _unbounded_begins(paths: _Paths, time: Term, inputs: Mapping[str, Input]) -> list[Point]:
+    """Return begins of events without max length that make a time arbitrarily early."""
+    match time:
+        case Shifted(inner, _):
+            return _unbounded_begins(paths, inner, inputs)
+        case Extreme(kind, terms):
+            found = [_unbounded_begins(paths, it, inputs) for it in terms]
+            # A maximum is as late as one of its terms.
+            return min(found, key=len) if kind == "max" else list(chain.from_iterable(found))
+    it = inputs[time.alias]
+    is_bounded = it.times.uncertain or paths.reaches(time, it.stamp)
+    return [] if is_bounded else [time]
 
 
 def _error(

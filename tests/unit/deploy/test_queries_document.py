@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,6 +37,7 @@ ROW = re.compile(
     r"^\| (\w+) \| (smoke|report|visit|leak) \| ([\d:]+)(?: \u2013 ([\d:]+))? \| (.*) \|$",
     re.MULTILINE,
 )
+TIMES = re.compile(r"^Times: ([\d:]+) \u2013 ([\d:]+)\.$", re.MULTILINE)
 RESULTS = re.compile(r"^Results: (.*)\.$", re.MULTILINE)
 BLOCKS = [(found.group(1), found.group(2), found.end()) for found in BLOCK.finditer(PAGE)]
 (RESOURCES,) = [text for mark, text, _ in BLOCKS if mark == "yaml resources"]
@@ -193,4 +195,12 @@ def test_plan_has_the_sentences_and_the_picture_of_the_page() -> None:
 def test_page_has_examples_of_all_kinds() -> None:
     assert len(_examples()) >= 8
     assert {it.threshold is None for it in _examples()} == {True, False}
-    assert len(REFUSED) == 2
+    assert len(REFUSED) == 3
+
+
+def test_result_has_the_time_of_the_page(tmp_path: Path) -> None:
+    (example,) = [it for it in _examples() if "Overdue" in str(it.query)]
+    (result,) = _replay(tmp_path, example)
+    (shown,) = TIMES.findall(PAGE)
+    moments = [datetime.fromisoformat(f"2026-01-01T{it}:00+00:00") for it in shown]
+    assert [result["begin"], result["end"]] == [it.timestamp() * 1e6 for it in moments]

@@ -48,8 +48,9 @@ def early(case: Case, slack: int = 0) -> bool:
     """Return whether a result changes that was final `slack` µs above the progress."""
     query, relevance, progress, present, future = case
     bound = relevance.progress.value(progress) + slack
+    asked = judged(query, SMALL_STREAMS)
     before, after = (
-        {it for it in results(judged(query, SMALL_STREAMS), read) if time_of(it) <= bound}
+        {it for it in results(asked, read) if time_of(asked, it) <= bound}
         for read in (present, present + future)
     )
     return before != after
@@ -61,8 +62,9 @@ def forgets(case: Case, slack: int = 0) -> bool:
     bound = relevance.progress.value(progress)
     keep = relevance.keep_values(bound)
     kept = [it for it in present if it.stream not in keep or it.end > keep[it.stream] + slack]
+    asked = judged(query, SMALL_STREAMS)
     whole, rest = (
-        {it for it in results(judged(query, SMALL_STREAMS), read) if time_of(it) > bound}
+        {it for it in results(asked, read) if time_of(asked, it) > bound}
         for read in (present + future, kept + future)
     )
     return whole != rest

@@ -13,12 +13,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from correlation.errors import InvalidFieldError
-from correlation.event_query.query import Query
+from correlation.event_query.query import Query, value_at
 from correlation.event_query.relevance.analysis import Relevance, analyse_relevance
-from correlation.event_query.relevance.closure import StreamTimes
+from correlation.event_query.relevance.closure import Closure, StreamTimes
 from correlation.event_query.relevance.inputs import Input
 from tests.oracle.event_queries import Event, results, time_of
-from tests.support.event_queries import events_at, judged, queries, solution
+from tests.support.event_queries import Times, events_at, judged, queries, solution
 
 LENGTHS = st.sampled_from([(0, 0), (0, 2), (1, 3), (0, None)])
 FAR = 60
@@ -43,7 +43,7 @@ def test_p_query_progress_lead_is_attained(
     drawn: tuple[Query, dict[str, StreamTimes], Relevance],
 ) -> None:
     query, types, relevance = drawn
-    positive = [it for it in relevance.inputs if not it.negated]
+    asked = judged(query, types)
     for it in relevance.inputs:
         lead = relevance.leads[it.alias]
         found = [
@@ -51,15 +51,14 @@ def test_p_query_progress_lead_is_attained(
             for closure in it.closures
             if not closure.contradictory
             and (found := solution(closure, it.stamp, 1, highest=False, within=FAR))
-            and max(found[to.stamp] for to in positive) - 1 == lead
+            and value_at(query.end, found.__getitem__) - 1 == lead
         ]
         assert bool(found) == (lead < math.inf)
         for times in found[:1]:
             # Nothing of this stream is read: its progress is 0, and the event ends at 1.
             read = events_at(relevance.inputs, times)
-            before = results(judged(query, types), others(read, it))
-            after = results(judged(query, types), read)
-            assert {time_of(result) for result in before ^ after} == {lead + 1}
+            before, after = results(asked, others(read, it)), results(asked, read)
+            assert {time_of(asked, result) for result in before ^ after} == {lead + 1}
 
 
 @given(bounded_queries())
@@ -67,24 +66,27 @@ def test_p_query_keep_offset_is_attained(
     drawn: tuple[Query, dict[str, StreamTimes], Relevance],
 ) -> None:
     query, types, relevance = drawn
-    positive = [it for it in relevance.inputs if not it.negated]
+    asked = judged(query, types)
     keep = relevance.keep_values(0)
     for it in relevance.inputs:
         found = [
             found
             for closure in it.closures
             if not closure.contradictory
-            for to in positive
-            if (found := solution(closure, to.stamp, 1, highest=False, within=FAR))
-            and found[it.stamp] == keep[it.alias] + 1
+            and keep[it.alias] < math.inf
+            and (found := _highest(closure, it, int(keep[it.alias]) + 1))
+            and value_at(query.end, found.__getitem__) == 1
         ]
         assert bool(found) == (keep[it.alias] < math.inf)
         for times in found[:1]:
             # The result is later than 0, and is lost or false without the event just kept.
             read = events_at(relevance.inputs, times)
-            whole = results(judged(query, types), read)
-            rest = results(judged(query, types), others(read, it))
-            assert [time_of(result) > 0 for result in whole ^ rest] == [True]
+            whole, rest = results(asked, read), results(asked, others(read, it))
+            assert [time_of(asked, result) > 0 for result in whole ^ rest] == [True]
+
+
+def _highest(closure: Closure, it: Input, at: int) -> Times:
+    return solution(closure, it.stamp, at, highest=True, within=FAR)
 
 
 def others(read: list[Event], it: Input) -> list[Event]:

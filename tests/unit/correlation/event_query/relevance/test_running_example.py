@@ -89,7 +89,7 @@ def test_uncertain_instants_widen_progress_and_keep_values_by_their_uncertainty(
 
 
 def minutes(found: set[tuple[Event, ...]]) -> list[float]:
-    return sorted(time_of(it) / MINUTE for it in found)
+    return sorted(time_of(JUDGED, it) / MINUTE for it in found)
 
 
 def released(read: list[Event], *, before: float, now: float) -> list[float]:

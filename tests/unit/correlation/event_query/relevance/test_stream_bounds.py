@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from correlation.event_query.query import Point
+from correlation.event_query.query import Extreme, Point, Shifted, Term
 from correlation.event_query.relevance.closure import Closure, StreamTimes
 from correlation.event_query.relevance.keep import KeepFunction, keep_function
 from correlation.event_query.relevance.normal_form import Atom
@@ -34,6 +34,7 @@ P, Q = Point("p", "end"), Point("q", "end")
     [
         (Top(), Bottom()),
         (Bounded(P, "b"), Above(P, "b")),
+        (Bounded(P, "b", 5), Above(P, "b", 5)),
         (
             BoundOr((Bounded(P, "b1"), Bounded(Q, "b2"))),
             RelevanceAnd((Above(P, "b1"), Above(Q, "b2"))),
@@ -48,9 +49,23 @@ def test_relevance_formula(bound: StreamBound, relevance: RelevanceFormula) -> N
     assert relevance_formula(bound) == relevance
 
 
-def test_results_until_a_bound_have_all_times_until_the_bound() -> None:
-    assert results_until([P], "b") == Bounded(P, "b")
-    assert results_until([P, Q], "b") == BoundAnd((Bounded(P, "b"), Bounded(Q, "b")))
+@pytest.mark.parametrize(
+    ("time", "bound"),
+    [
+        (P, Bounded(P, "b")),
+        (Extreme("max", (P, Q)), BoundAnd((Bounded(P, "b"), Bounded(Q, "b")))),
+        (Shifted(P, 5), Bounded(P, "b", 5)),
+        (Extreme("max", (Shifted(P, -1),)), Bounded(P, "b", -1)),
+        (
+            Shifted(Extreme("min", (P, Shifted(Q, 2))), 5),
+            BoundOr((Bounded(P, "b", 5), Bounded(Q, "b", 7))),
+        ),
+    ],
+)
+def test_results_until_a_bound_have_their_time_until_the_bound(
+    time: Term, bound: StreamBound
+) -> None:
+    assert results_until(time, "b", lambda point: point) == bound
 
 
 EVENTS = {"p": StreamTimes("p", 0, 0), "q": StreamTimes("q", 0, 0)}
@@ -69,7 +84,9 @@ NEVER = NEAR.extended([Atom(Q, P, -2)])
         (Above(Q, "b"), [NEVER], math.inf),
         (Above(Q, "b"), [NEAR, NEVER], -4),
         (Above(Q, "b"), [NEAR, FREE], -math.inf),
-        (RelevanceAnd((Above(P, "b"), Above(Q, "b"))), [NEAR], -4),
+        (Above(Q, "b", 3), [NEAR], -7),
+        # Both parts hold, so one alone is enough: less is kept than by the source's minimum.
+        (RelevanceAnd((Above(P, "b"), Above(Q, "b"))), [NEAR], 0),
         (RelevanceOr((Above(P, "b"), Above(Q, "b"))), [NEAR], -4),
     ],
 )
