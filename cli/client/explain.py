@@ -112,23 +112,28 @@ def show_explanation(answer: Mapping[str, Any], console: Console) -> None:
     """
     satisfied = answer["verdict"] == "satisfied"
     verdict = "[bold green]SATISFIED[/]" if satisfied else "[bold red]NOT SATISFIED[/]"
-    name = f"[bold]{escape(answer['condition'])}[/] version {answer['version']}, {answer['kind']}"
-    console.print(f"{verdict}  {name}")
-    console.print(escape(answer["explanation"]), end="\n\n")
+    name = f"[bold]{_plain(answer['condition'])}[/] version {answer['version']}, "
+    console.print(f"{verdict}  {name}{_plain(answer['kind'])}")
+    console.print(_plain(answer["explanation"]), end="\n\n")
     console.print(_steps_table(answer))
     console.print()
     events = answer.get("events") or {role: answer[role] for role in answer["roles"]}
     if answer.get("events") is None:
         for role, event in events.items():
             for line in _describe_event(role.upper(), event):
-                console.print(line, markup=False, soft_wrap=True)
+                console.print(printable(line), markup=False, soft_wrap=True)
     else:
         console.print(_events_table(events))
     kind = KINDS.get(answer["kind"])
     if kind is not None:
         _print_lines(kind.draw_explanation(answer), console)
     for note in answer["notes"]:
-        console.print(f"[yellow]note:[/] {escape(note)}")
+        console.print(f"[yellow]note:[/] {_plain(note)}")
+
+
+def _plain(text: str) -> str:
+    """Return a string that others wrote so that it is shown as it is: no markup, no codes."""
+    return escape(printable(text))
 
 
 def _print_lines(lines: Sequence[Line], console: Console) -> None:
@@ -149,7 +154,7 @@ def _steps_table(answer: Mapping[str, Any]) -> Table:
     for step in answer["steps"]:
         detail = step["detail"] if step["detail"] != answer["explanation"] else None
         name = titles.get(step["step"], step["step"])
-        table.add_row(_MARKS[step["passed"]], escape(name), escape(detail or ""))
+        table.add_row(_MARKS[step["passed"]], _plain(name), _plain(detail or ""))
     return table
 
 
@@ -175,7 +180,7 @@ def _events_table(events: Mapping[str, Any]) -> Table:
             "attributes": describe_attributes(event.get("attributes") or {}),
             "tokens": _describe_tokens(event),
         }
-        table.add_row(*(escape(printable(str(cells[column]))) for column in columns))
+        table.add_row(*(_plain(str(cells[column])) for column in columns))
     return table
 
 

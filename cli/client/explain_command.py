@@ -62,7 +62,7 @@ def explain(
     if as_json:
         write_json_line(answer)
     else:
-        show_explanation(answer, Console(highlight=False))
+        show_explanation(answer, Console(highlight=False, emoji=False))
     if answer["verdict"] != "satisfied":
         raise typer.Exit(1)
 

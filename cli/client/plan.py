@@ -131,7 +131,7 @@ def _shown(field: str, value: object) -> str:
         lines = (_shown_together(field, it) for it in value)
         return ("\nor " if nested else "\n").join(lines)
     if isinstance(value, Mapping):
-        return json.dumps(value, ensure_ascii=False)
+        return printable(json.dumps(value, ensure_ascii=False))
     return printable(str(value), kept="\n")
 
 

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from cli.client.lines import write_json_line
 from cli.settings import Settings, read_settings
+from correlation.printable import printable
 
 # Width of lines that are not wrapped.
 _NO_WIDTH = 100_000
@@ -64,7 +65,7 @@ def tail(
         _follow_list(settings, present, count, as_json=as_json)
         return
     found = _follow(settings, condition, topic, from_beginning=from_beginning, aside=set_aside)
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False, soft_wrap=True, emoji=False)
     for record, line in islice(found, count):
         if as_json:
             write_json_line(record)
@@ -73,7 +74,9 @@ def tail(
 
 
 def _report(line: str) -> None:
-    Console(stderr=True, highlight=False, soft_wrap=True).print(line, markup=False)
+    """Write a line on standard error; it may contain strings of records."""
+    console = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
+    console.print(printable(line), markup=False)
 
 
 def _follow(

@@ -11,6 +11,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from rich.markup import escape
 from rich.table import Table
 
 from cli.client.rest import ServiceClient
@@ -18,6 +19,7 @@ from cli.errors import CliError
 from cli.stack.broker import HOST, answers
 from cli.stack.jars import home_of, present, verified_jars
 from cli.stack.java import find_java
+from correlation.printable import printable
 from kafka_client.connection import explain_silence
 
 if TYPE_CHECKING:
@@ -85,7 +87,8 @@ def show(checks: list[Check], console: Console) -> None:
         table.add_column(column)
     for check in checks:
         sign = "[green]✓[/]" if check.ok else ("[red]✗[/]" if check.essential else "[yellow]-[/]")
-        table.add_row(sign, check.name, check.found)
+        # The error of another server at the address may be in it.
+        table.add_row(sign, check.name, escape(printable(check.found)))
     console.print(table)
 
 

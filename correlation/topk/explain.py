@@ -201,8 +201,8 @@ class _Pair:
     def _check_keys(self, steps: Steps) -> None:
         keys = [as_text(it.event.key) for it in (self.a, self.b) if it.event is not None]
         same = keys[0] == keys[1]
-        detail = f"both have the key {keys[0]}" if same else f"the keys differ: {', '.join(keys)}"
-        steps.take(passed=same, detail=detail)
+        differ = f"the keys differ: {keys[0]!r}, {keys[1]!r}"
+        steps.take(passed=same, detail=f"both have the key {keys[0]!r}" if same else differ)
 
     def _check_tokens(self, steps: Steps) -> None:
         for role, size in zip(("A", "B"), self.sizes, strict=True):

@@ -313,7 +313,9 @@ def test_produce_counts_what_the_broker_does_not_take(
 def test_tail_shows_the_alarms_of_a_condition(kafka_bootstrap: str, topic_prefix: str) -> None:
     topic = f"{topic_prefix}.alarms"
     create_topics(kafka_bootstrap, {topic: 1})
-    foreign = [b"no JSON", b'{"at": 1}']
+    # The report of the last one contains a string of the record.
+    base = {"v": 1, "record": "base", "table": "\x1b[2Jowned\nforged line"}
+    foreign = [b"no JSON", b'{"at": 1}', json.dumps(base).encode()]
     alarms = [*foreign, *map(_alarm, ("near", "far", "near", "near"), (1, 2, 3, 4))]
     produce(kafka_bootstrap, topic, [Sent(alarm) for alarm in alarms])
     environment = {"COINCIDE_BOOTSTRAP": kafka_bootstrap, "COINCIDE_PREFIX": topic_prefix}
@@ -324,7 +326,10 @@ def test_tail_shows_the_alarms_of_a_condition(kafka_bootstrap: str, topic_prefix
     assert "near  s:1 [1970-01-01T00:00:00Z" in pretty.stdout
     assert (as_json.returncode, pretty.returncode) == (0, 0)
     said = [f"{topic}-0@{offset}: is not an alarm; it is skipped" for offset in (0, 1)]
-    assert (as_json.stderr.splitlines(), pretty.stderr.splitlines()) == (said, said)
+    for lines in (as_json.stderr.split("\n"), pretty.stderr.split("\n")):
+        assert lines[:2] == said
+        assert lines[2].startswith(rf"{topic}-0@2: table \x1b[2Jowned\nforged line is missing: ")
+        assert lines[3:] == [""]
 
 
 def test_tail_shows_the_pairs_of_factored_records(kafka_bootstrap: str, topic_prefix: str) -> None:

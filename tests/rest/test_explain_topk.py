@@ -119,7 +119,7 @@ def test_explain_compares_sets_of_equal_keys_and_both_streams(service: Service) 
     )
     record = {"record": {"n": 1, "at": 5, "tags": ["a", "b"]}, "record_key": "k"}
     answer = explain(service, path, record, event("1", 5, key="l"))
-    assert (answer["failed_step"], answer["explanation"]) == ("key", "the keys differ: k, l")
+    assert (answer["failed_step"], answer["explanation"]) == ("key", "the keys differ: 'k', 'l'")
     steps = ["contract", "key", "tokens", "window", "minimum", "rank"]
     assert [it["step"] for it in answer["steps"]] == steps
     answer = explain(service, path, record, event("1", 5, ["a", "x", "y"], key="k"))

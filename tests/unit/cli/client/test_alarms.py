@@ -9,6 +9,7 @@ import pytest
 
 from cli.client.alarms import Found, ResultReaders, hint_at_silence
 from cli.client.lines import describe_result, describe_set_aside
+from cli.client.tail_command import _report
 from correlation.errors import CorrelationError
 from correlation.printable import printable
 
@@ -148,6 +149,19 @@ def test_printable_escapes_what_does_not_print() -> None:
     assert printable(_NASTY) == _ESCAPED
     assert printable("é ↔ µs …") == "é ↔ µs …"
     assert printable("a\nb\tc\0", kept="\n\t") == "a\nb\tc\\x00"
+
+
+def test_report_of_a_skipped_record_is_a_line_without_codes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    table = "\x1b[2J\x1b[31mowned\nforged line\u202e [bold] :x:"
+    with pytest.raises(CorrelationError) as told:
+        _read(orjson.dumps({"v": 1, "record": "base", "table": table}))
+    _report(f"alarms-0@1: {told.value}")
+    shown = capsys.readouterr().err.removesuffix("\n")
+    assert shown.isprintable()
+    escaped = r"\x1b[2J\x1b[31mowned\nforged line\u202e [bold] :x:"
+    assert shown.startswith(f"alarms-0@1: table {escaped} is missing")
 
 
 def test_describe_lets_no_record_command_the_terminal() -> None:

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def show(answer: dict[str, Any]) -> str:
-    console = Console(file=io.StringIO(), width=80, highlight=False)
+def show(answer: dict[str, Any], width: int = 80) -> str:
+    console = Console(file=io.StringIO(), width=width, highlight=False, emoji=False)
     show_explanation(answer, console)
     file = console.file
     assert isinstance(file, io.StringIO)
-    return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
+    return "\n".join(line.rstrip() for line in file.getvalue().split("\n")).rstrip("\n")
 
 
 SHOWN = """\
@@ -82,6 +82,37 @@ def test_notes_and_exchanged_events_are_told() -> None:
     shown = show({**answer, "notes": ["2 records [have] the id of A"]})
     assert "A and B were swapped" in shown
     assert shown.endswith("note: 2 records [have] the id of A")
+
+
+NASTY = "\x1b[2J\x1b[31mowned\nforged line\u202e\x9b[bold]:x:"
+HARMLESS = r"\x1b[2J\x1b[31mowned\nforged line\u202e\x9b[bold]:x:"
+
+
+def test_strings_of_events_cannot_write_lines_or_codes() -> None:
+    answer = explain((0, 0), (SECOND, SECOND))
+    event = answer["a"]
+    assert answer["steps"][0]["detail"]
+    place = {"topic": "t", "partition": 0, "offset": 1}
+    nasty = {
+        **answer,
+        "explanation": f"explanation {NASTY}",
+        "steps": [{**it, "detail": f"detail {NASTY}"} for it in answer["steps"]],
+        "notes": [f"note {NASTY}"],
+        "a": {**event, "id": NASTY, "key": NASTY, "place": place},
+        "b": {**event, "attributes": {"area": NASTY}, "tokens": [NASTY]},
+    }
+    rejected = {**event, "earliest": None, "reason": "bad_tokens", "detail": f"reason {NASTY}"}
+    aliases = {"events": {"a": nasty["a"], "b": rejected}}
+    for changes in ({}, {"b": rejected, "window": None}, {**aliases, "window": None}):
+        shown = show({**nasty, **changes}, width=10_000)
+        lines = shown.split("\n")
+        assert [it for it in lines if not it.isprintable()] == []
+        assert [it for it in lines if it.startswith("forged")] == []
+        for word in ("explanation", "detail", "note: note"):
+            assert f"{word} {HARMLESS}" in shown
+        # An id, and a key.
+        assert shown.count(HARMLESS) >= 2 + len(nasty["steps"]) + 2
+        assert f"reason {HARMLESS}" in shown or not changes
 
 
 def test_answer_of_a_kind_that_has_no_picture_is_shown() -> None:

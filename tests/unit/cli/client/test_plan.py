@@ -82,6 +82,8 @@ def test_unknown_fields_of_other_kinds_are_shown() -> None:
     assert "compares  [b]2 s[/]\\x1b" in lines
     assert "  a  0s" in lines
     assert not any("none" in line or "empty" in line for line in lines)
+    lines = show({"rows": [{"filter": {"area": "\x9b2J\u202e"}}]})
+    assert lines[-1] == r'  {"area": "\x9b2J\u202e"}'
 
 
 @pytest.fixture

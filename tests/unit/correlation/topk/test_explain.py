@@ -63,7 +63,13 @@ def explain(
             "filter",
             "A does not match where.a.color",
         ),
-        (CROSSED, red("x", 0, "ab"), event("y", 0, "ab", key="m"), "key", "the keys differ: k, m"),
+        (
+            CROSSED,
+            red("x", 0, "ab"),
+            event("y", 0, "ab", key="m"),
+            "key",
+            "the keys differ: 'k', 'm'",
+        ),
         (CROSSED, red("x", 0, ""), event("y", 0, "ab"), "tokens", "A has no tokens"),
         (CROSSED, red("x", 0, "ab"), event("y", 0, "cd"), "tokens", "the sets share no token"),
         (
