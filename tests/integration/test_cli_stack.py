@@ -139,7 +139,8 @@ def test_up_rebuilds_the_state_of_the_job_on_request(data: Path) -> None:
 
 
 def test_demo_gives_the_pairs_of_the_reference() -> None:
-    command = ("demo", "--days", "12", "--messages", "8000", "--json")
+    # At a higher rate, the same events are in fewer batches.
+    command = ("demo", "--days", "12", "--messages", "8000", "--rate", "3000", "--json")
     done = coincide(*command, environment=FEW_BATCHES)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
