@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from codecs import BOM_UTF8
+from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from correlation.event_query.language.errors import QueryError, error_at
 from correlation.event_query.language.limits import MAX_CHARACTERS
 from correlation.event_query.language.parser import parse_query
 from correlation.event_query.query import Query
-from correlation.event_query.relevance.analysis import analyse_relevance
+from correlation.event_query.relevance.analysis import analyse_relevance, may_begin_before_it_ends
 from correlation.event_query.relevance.closure import StreamTimes
 
 # Maximum size of a file; the JSON form is longer than the text.
@@ -65,40 +66,48 @@ def _parse_json(text: str) -> object:
 
 
 def refuse_unbounded_on_any_streams(query: Query) -> None:
-    """Check that streams exist on which the query is bounded.
+    """Check that streams exist on which the query is bounded and its result ends after its begin.
 
     Instants satisfy all relations between the times of events that last, and more. A query that is
-    not bounded on streams of instants is therefore bounded on no streams.
+    not bounded on streams of instants is therefore bounded on no streams. Events of any length
+    satisfy no relation that others do not: a result that ends before it begins for all of them does
+    so on all streams.
 
     Raises
     ------
     InvalidFieldError
-        The query is not bounded, or too large.
+        The query is not bounded, or too large, or its result ends before it begins.
     """
-    _analyse(query, lasts=False)
+    _analyse(query, _types(query, longest_us=0))
+    lasting = _types(query, longest_us=None)
+    if not may_begin_before_it_ends(query, lasting):
+        check_order(query, lasting)
 
 
 def find_dependence(query: Query) -> InvalidFieldError | None:
-    """Return why the query is refused if its events last, without limit of their length.
+    """Return why the query is refused if its events last, without limits of their length.
 
     Parameters
     ----------
     query : Query
         A query that is bounded on streams of instants.
     """
+    types = _types(query, longest_us=None)
     try:
-        _analyse(query, lasts=True)
+        _analyse(query, types)
+        check_order(query, types)
     except InvalidFieldError as error:
         return error
     return None
 
 
-def _analyse(query: Query, *, lasts: bool) -> None:
-    longest = None if lasts else 0
-    types = {it.type: StreamTimes(it.type.lower(), 0, longest) for it in query.events}
+def _types(query: Query, longest_us: int | None) -> dict[str, StreamTimes]:
+    return {it.type: StreamTimes(it.type.lower(), 0, longest_us) for it in query.events}
+
+
+def _analyse(query: Query, types: Mapping[str, StreamTimes]) -> None:
     try:
         analyse_relevance(query, types)
-        check_order(query, types)
     except InvalidFieldError as error:
         errors = FieldErrors()
         for it in error.problems:

@@ -20,7 +20,11 @@ from correlation.event_query.query import (
     Query,
     Variable,
 )
-from correlation.event_query.relevance.analysis import Relevance, may_end_before_it_begins
+from correlation.event_query.relevance.analysis import (
+    Relevance,
+    may_begin_before_it_ends,
+    may_end_before_it_begins,
+)
 from correlation.event_query.relevance.cached import RELEVANCES
 from correlation.event_query.relevance.closure import StreamTimes
 from correlation.event_query.relevance.joint import joint_relations
@@ -112,11 +116,14 @@ def check_order(query: Query, types: Mapping[str, StreamTimes]) -> None:
     """
     if may_end_before_it_begins(query, types):
         begin, end = (write_term(it) for it in (query.begin, query.end))
+        may, add = "may end", f"add the relation `{begin} <= {end}`, or "
+        if not may_begin_before_it_ends(query, types):
+            may, add = "ends", ""
         raise error_at_time(
             query,
-            f"a result {query.type} may end before it begins: its begin is {begin} and its end "
-            f"is {end}",
-            f"add the relation `{begin} <= {end}`, or state another time of the result",
+            f"a result {query.type} {may} before it begins: its begin is {begin} and its end is "
+            f"{end}",
+            f"{add}state another time of the result",
         )
 
 

@@ -148,7 +148,7 @@ def test_a_state_without_a_stated_time_is_as_before() -> None:
 
 
 def test_p_reset_a_result_after_its_last_event_is_not_repeated() -> None:
-    slot = AlarmSlot(control(OVERDUE), control(alarm(500), 1, "keeper"))
+    slot = AlarmSlot(control(OVERDUE), control(alarm(9_000), 1, "keeper"))
     slot.send(("smoke", 100, "x"), marks={"smoke": 90, "report": 90})
     # Wrong watermarks: the result is published too early.
     assert slot.send(marks={"smoke": 3_000, "report": 3_000}) == [(("s100x",), False)]

@@ -40,7 +40,8 @@ LASTING = """\
 DETECT Unattended {area {var X}, rule {"no visit"}}
 ON event s: Smoke {area {var X}}
    not event v: Visit {area {var X}}
-WHERE v.rt.begin <= s.rt.end, s.rt.end <= v.rt.end
+WHERE v.rt.begin <= s.rt.end, s.rt.end <= v.rt.end,
+      Unattended.rt.end = s.rt.end + 1 min
 END"""
 QUERIES = {"unreported": QUERY, "unattended": LASTING}
 ATTRIBUTES = {"area": "area", "level": {"path": "level", "type": "integer"}}
@@ -166,6 +167,10 @@ def results(values: list[bytes | str]) -> set[tuple[str, str, str]]:
     assert {(it["kind"], it["type"], it["attributes"]["rule"]) for it in found} <= {
         ("event_query", "Alarm", "no report"),
         ("event_query", "Unattended", "no visit"),
+    }
+    assert {(it["condition"], it["end"] - it["begin"]) for it in found} == {
+        ("unreported", 0),
+        ("unattended", MINUTE),
     }
     return {(it["condition"], it["events"]["s"]["id"], it["attributes"]["area"]) for it in found}
 

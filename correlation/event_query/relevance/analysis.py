@@ -175,7 +175,19 @@ def may_end_before_it_begins(query: Query, types: Mapping[str, StreamTimes]) -> 
     """
     if query.result_begin is None and query.result_end is None:
         return False
-    among = split_formula(query).positive
-    reverse = And((among, Relation(query.end, "<", query.begin)))
-    first = next(read_inputs(replace(query, events=query.positive, where=reverse), types))
+    return _may_hold(Relation(query.end, "<", query.begin), query, types)
+
+
+def may_begin_before_it_ends(query: Query, types: Mapping[str, StreamTimes]) -> bool:
+    """Return whether the relations admit a result whose begin is at most its end.
+
+    See `may_end_before_it_begins`.
+    """
+    return _may_hold(Relation(query.begin, "<=", query.end), query, types)
+
+
+def _may_hold(relation: Relation, query: Query, types: Mapping[str, StreamTimes]) -> bool:
+    """Return whether a relation holds for times of a result."""
+    both = And((split_formula(query).positive, relation))
+    first = next(read_inputs(replace(query, events=query.positive, where=both), types))
     return not all(closure.contradictory for closure in first.closures)
