@@ -66,6 +66,7 @@ class StaleCheckpointError(SparkJobError):
             "Restore a newer copy, or start once with --rebuild: the job then rebuilds its state "
             "from Kafka"
         )
+        self.newest, self.written = newest, written
 
     @classmethod
     def from_text(cls, text: str) -> Self | None:
@@ -89,6 +90,7 @@ class CheckpointStoreError(SparkJobError):
         super().__init__(
             f"the checkpoint's store: {cause}; free space or check permissions at {location}"
         )
+        self.location, self.cause = location, cause
 
 
 class LostLayoutError(CheckpointStoreError):

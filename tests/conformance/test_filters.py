@@ -214,7 +214,7 @@ def test_a_filter_that_the_stream_no_longer_fits_stops_the_condition_with_a_reas
     slot.restart()
     state = slot.advance(Block()).metrics["conditions"]["c"]
     assert state["state"] == "failed"
-    assert state["detail"].startswith("where.b.severity: is not an attribute of the stream")
+    assert state["detail"].startswith("where.b.severity: is not an attribute")
 
 
 def test_blocks_count_the_events_that_match() -> None:

@@ -17,6 +17,7 @@ from correlation.engine.contract import ContractFacts
 from correlation.engine.program import Block, Outcome, Program
 from correlation.resources.partitioning import Partitioning
 from correlation.timing.conditions import ALGORITHM_CHOICES
+from tests.support.messages import assert_names
 from tests.support.slots import (
     CONDITIONS,
     DELAY,
@@ -188,10 +189,8 @@ def test_a_condition_fails_while_its_streams_have_other_groups_than_each_other()
     grid.restart()
     ((state, detail),) = _states(grid)
     assert state == "failed"
-    assert "b: is partitioned by grid with 3 groups, but a by grid with 2 groups: their" in str(
-        detail
-    )
-    assert "register both streams with the same partitioning" in str(detail)
+    assert str(detail).startswith("b: ")
+    assert_names(detail, "grid with 3 groups", "grid with 2 groups", "same partitioning")
     for slot in grid.slots:
         slot.streams["y"] = same["y"]
     grid.restart()
@@ -207,7 +206,8 @@ def test_a_condition_that_judges_an_event_fails_when_its_streams_get_groups(emit
     grid.restart()
     ((state, detail),) = _states(grid)
     assert state == "failed"
-    assert str(detail).startswith(f"emit: {emit} requires that every B of an A is in one slot")
+    assert str(detail).startswith(f"emit: {emit} ")
+    assert_names(detail, "in one slot")
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 1), (3, 2)])

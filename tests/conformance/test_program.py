@@ -19,6 +19,7 @@ from correlation.resources.records import Resource, stream_to_document
 from correlation.resources.streams import Stream
 from correlation.timing.conditions import ALGORITHM_CHOICES
 from tests.oracle.intervals import probability
+from tests.support.messages import naming
 from tests.support.slots import (
     CONDITIONS,
     DELAY,
@@ -434,7 +435,7 @@ def test_p_waiting_paused_conditions_keep_nothing() -> None:
 def test_state_of_another_version_is_refused(version: int) -> None:
     slot = Slot()
     manifest = slot.program.snapshot().manifest | {"v": version}
-    with pytest.raises(UnknownRecordVersionError, match="start with an empty checkpoint"):
+    with pytest.raises(UnknownRecordVersionError, match=naming(version, "empty checkpoint")):
         Program.restore(manifest, slot.blobs.__getitem__, slot.streams, slot.partitions)
 
 

@@ -17,6 +17,7 @@ from cli.stack.processes import ChildProcess
 from tests.support.command import COMMAND, coincide, command_line
 from tests.support.files import visible_to_others
 from tests.support.job import FEW_BATCHES
+from tests.support.messages import assert_names
 from tests.support.patience import END_SECONDS, PATIENCE_SECONDS, SERVICE_SECONDS
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def test_up_goes_on_where_it_was_stopped_and_ends_when_a_part_dies(data: Path) -
     os.kill(up.child("cli.main serve"), signal.SIGKILL)
     with pytest.raises(ProcessError, match="exit code 7"):
         up.process.wait_until(lambda: False, END_SECONDS)
-    assert "error: the service ended with exit code -9 (killed by a user, or by" in up.said()
+    assert_names(up.said(), "error: the service", "exit code -9")
     assert not any(Path(f"/proc/{pid}").exists() for pid in children)
     assert not answers(up.bootstrap)
 
@@ -135,7 +136,7 @@ def test_up_rebuilds_the_state_of_the_job_on_request(data: Path) -> None:
     assert _alarms(up, 2) == [("acoustic-1", "seismic-1"), ("acoustic-1", "seismic-2")]
     assert up.process.stop(END_SECONDS) == 0
     said = (data / "logs" / "job.log").read_text()
-    assert said.count("the state is rebuilt from Kafka") == 1
+    assert said.count("state is rebuilt") == 1
 
 
 def test_demo_gives_the_pairs_of_the_reference() -> None:
@@ -150,6 +151,4 @@ def test_demo_gives_the_pairs_of_the_reference() -> None:
     assert report["changes"]["said-in-similar-words"] > 0
     # The last lists are compared in any case.
     assert report["lists"]["said-in-similar-words"] > 2
-    assert "exactly those of the reference" in done.stderr
-    assert "exactly those of a direct comparison" in done.stderr
-    assert "exactly those of all pairs of messages" in done.stderr
+    assert_names(done.stderr, "reference", "direct comparison", "all pairs of messages")

@@ -18,6 +18,7 @@ from confluent_kafka.admin import AdminClient
 
 from tests.support.command import command_line
 from tests.support.kafka import read_committed
+from tests.support.messages import assert_names
 from tests.support.patience import PATIENCE_SECONDS, wait_until
 from tests.support.right_uses import EVENT_TOPICS, OUTPUT_TOPICS, listed_rights
 from tests.support.secured_kafka import SecuredBroker, User
@@ -267,7 +268,7 @@ def test_problem_of_a_request_that_kafka_refuses_has_no_secret(stack: SecuredSta
     with stack.pages() as client:
         refused = client.put(f"{stack.url}/v1/streams/elsewhere", json=document)
     assert refused.status_code == HTTPStatus.UNPROCESSABLE_ENTITY
-    assert "the Kafka user service does not have the right" in refused.json()["detail"]
+    assert_names(refused.json()["detail"], "user service", "right")
     assert not any(secret in refused.text for secret in (PLANTED, stack.api_key))
 
 

@@ -26,6 +26,7 @@ from spark_jobs.sink.transactions import PartitionProducer
 from spark_jobs.worker.envelope import Record
 from tests.support.claims import claim, target
 from tests.support.kafka import create_topics, read_committed
+from tests.support.messages import assert_names, naming
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.secured_kafka import Right, SecuredBroker, User
 
@@ -199,7 +200,7 @@ def test_missing_claim_fails_the_batch_until_the_driver_has_restored_it(
     owner = installation.claim("one")
     driver = Claim(installation.topics, installation.properties, owner)
     installation.forget_claim()
-    with pytest.raises(DeliveryError, match="the claim of the installation is missing"):
+    with pytest.raises(DeliveryError, match=naming("claim", "missing")):
         installation.producer(owner).write(0, [installation.record("a")])
     driver.look()
     assert installation.claims.read() == owner
@@ -284,7 +285,7 @@ def test_driver_that_cannot_read_the_claim_goes_on(
     # Nothing listens there.
     silent: Properties = {"bootstrap.servers": "127.0.0.1:1"}
     Claim(installation.topics, silent, owner).look()
-    assert "the claim of the installation was not checked" in caplog.text
+    assert_names(caplog.text, "claim", "not checked")
 
 
 def test_transaction_of_an_earlier_version_is_ended(installation: Installation) -> None:

@@ -21,6 +21,7 @@ from tests.support.interrupted import (
 )
 from tests.support.job import total
 from tests.support.kafka import recreate_topic
+from tests.support.messages import assert_names
 from tests.support.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -87,8 +88,7 @@ def test_lost_records_of_the_buffers_are_named_and_can_be_given_up(
             job.process.wait_until(lambda: False, PATIENCE_SECONDS)
         record = job.job_records()[-1]
         assert record["state"] == "failed"
-        assert "the buffers hold events from offset" in record["exception"]
-        assert "--from-now" in record["exception"]
+        assert_names(record["exception"], "events from offset", "--from-now")
 
         job.process = job.make_process(option="--from-now")
         job.start()
@@ -129,7 +129,7 @@ def test_job_without_checkpoint_and_state_does_not_write_alarms_again(
             job.process.wait_until(lambda: False, PATIENCE_SECONDS)
         record = job.job_records()[-1]
         assert record["state"] == "failed"
-        assert f"restore the checkpoint or the records of {job.topics.state}" in record["exception"]
+        assert_names(record["exception"], "restore", job.topics.state)
         assert results(job) == before
 
         job.process = job.make_process(option="--from-beginning")

@@ -35,6 +35,7 @@ from tests.support.kafka import (
     read_committed,
     recreate_topic,
 )
+from tests.support.messages import assert_names
 from tests.support.patience import MAX_DELAY_US, PATIENCE_SECONDS
 from tests.support.workload import NearCondition, Occurrence, Workload
 
@@ -223,7 +224,7 @@ def test_missing_topic_is_an_error(recording: Recording) -> None:
     resources.write_text(resources.read_text().replace(f"{recording.prefix}-b", "nowhere"))
     done = recording.replay("--topics")
     assert (done.returncode, done.stdout) == (5, "")
-    assert f"stream b: topic nowhere does not exist at {recording.bootstrap}; " in done.stderr
+    assert_names(done.stderr, "stream b", "topic nowhere", recording.bootstrap)
 
 
 @pytest.fixture
@@ -254,7 +255,7 @@ def test_records_of_later_are_skipped_and_removed_records_are_counted(large: Rec
         client.delete_records([place])[place].result(PATIENCE_SECONDS)
         out, err = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 1, err.decode()
-    matched = re.search(r"b: ([\d,]+) records lost: removed by the retention", err.decode())
+    matched = re.search(r"b: ([\d,]+) records lost: .* retention", err.decode())
     assert matched is not None, err.decode()
     lost = int(matched[1].replace(",", ""))
     assert 0 < lost < count - 100
@@ -311,7 +312,7 @@ def test_topic_that_is_deleted_ends_the_replay(large: Recording, *, again: bool)
         _, err = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 5, err.decode()
     assert f"error: topic {topic} " in err.decode()
-    assert "during the replay; start the replay again" in err.decode()
+    assert_names(err.decode(), "start the replay again")
     assert not list(large.folder.glob("rejects.jsonl*"))
 
 

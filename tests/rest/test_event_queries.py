@@ -10,6 +10,7 @@ import pytest
 from correlation.event_query.language.documents import query_to_document
 from correlation.event_query.language.parser import parse_query
 from tests.rest.running import Service
+from tests.support.messages import assert_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -149,7 +150,7 @@ def test_deepest_query_is_accepted_as_text_and_as_json(client: httpx.Client) -> 
 def test_a_query_without_any_result_has_a_warning(client: httpx.Client) -> None:
     text = "DETECT A ON event s: Smoke WHERE s.rt.end < s.rt.begin END"
     (warning,) = client.put("/v1/conditions/never", json=query(text)).json()["warnings"]
-    assert "the query never has a result" in warning
+    assert_names(warning, "never has a result")
     validated = client.post("/v1/conditions:validate", json={"condition": query(text)}).json()
     assert validated["derived"]["warnings"] == [warning]
 
@@ -190,7 +191,8 @@ def test_json_form_names_the_path_of_its_problem(client: httpx.Client) -> None:
     form["events"][0]["alias"] = "end"
     form["where"]["and"][1]["operator"] = "!="
     found = said(client.put("/v1/conditions/bad", json=query(form)))
-    assert found == {"query.where.and[1].operator": "is not a comparison; use <, <=, >, >=, ="}
+    assert list(found) == ["query.where.and[1].operator"]
+    assert_names(found["query.where.and[1].operator"], "comparison", "<, <=, >, >=, =")
     form["where"]["and"][1]["operator"] = "<="
     found = said(client.put("/v1/conditions/bad", json=query(form)))
     assert '"end" is a keyword' in found["query.events[0].alias"]
@@ -334,23 +336,22 @@ def test_streams_that_last_and_one_cell_and_one_uncertain_stream_are_accepted(
 def test_threshold_is_required_and_only_one_integral_is_supported(client: httpx.Client) -> None:
     vague = absence("Vague", "Vague")
     missing = said(client.put("/v1/conditions/bad", json=query(vague)))
-    assert missing["threshold"].startswith("is missing: the instants of vague are uncertain")
+    assert missing["threshold"].startswith("is missing: ")
+    assert_names(missing["threshold"], "vague", "uncertain")
     created = client.put("/v1/conditions/vague-absence", json=query(vague, threshold="0.75"))
     assert created.status_code == 201, created.text
     assert client.get("/v1/conditions/vague-absence").json()["document"]["threshold"] == "0.75"
     two = "DETECT A ON event s: Vague event t: Vague WHERE s.rt.end = t.rt.end END"
     found = said(client.put("/v1/conditions/bad", json=query(two, threshold="0.5")))
-    assert found["query"].startswith(
-        "line 1, column 34: the positive events s and t have uncertain instants"
-    )
+    assert found["query"].startswith("line 1, column 34: ")
+    assert_names(found["query"], "events s and t", "uncertain instants")
     joint = f"""DETECT A ON event s: Vague event d: Smoke not event r: Vague
     WHERE d.rt.end >= s.rt.end, d.rt.end <= s.rt.end + 1 min, {WITHIN}, r.rt.end < d.rt.end END"""
     found = said(client.put("/v1/conditions/bad", json=query(joint, threshold="0.5")))
-    assert found == {
-        "query": "line 1, column 53: the instants of the positive event s and of the negated event "
-        "r are uncertain, and a relation or disjunction of r also mentions d; the probability of "
-        "such combinations is not supported; relate r to s only"
-    }
+    assert list(found) == ["query"]
+    assert found["query"].startswith("line 1, column 53: ")
+    assert_names(found["query"], "positive event s", "negated event r", "mentions d")
+    assert_names(found["query"], "not supported", "relate r to s only")
 
 
 def test_uncertain_combination_is_explained_with_its_exact_probability(
@@ -387,13 +388,9 @@ def test_derived_numbers_follow_from_the_keep_functions(client: httpx.Client) ->
     strangers = client.post(
         "/v1/conditions:validate", json={"condition": query(ALARM), "rates": {"door": 1}}
     ).json()
-    assert strangers["errors"] == [
-        {
-            "field": "rates.door",
-            "problem": "is not a stream of the condition",
-            "remedy": "use report, smoke",
-        }
-    ]
+    (error,) = strangers["errors"]
+    assert (error["field"], error["remedy"]) == ("rates.door", "use report, smoke")
+    assert_names(error["problem"], "not a stream")
 
 
 def test_stream_in_use_is_not_deleted_nor_changed_so_that_the_query_fails(
@@ -407,7 +404,7 @@ def test_stream_in_use_is_not_deleted_nor_changed_so_that_the_query_fails(
     assert list(deleted) == ["conditions.mine"]
     fewer = {**INSTANTS, "attributes": {"area": "area"}}
     found = said(put_stream(client, "coal", fewer), 409)
-    assert "coal does not declare the attribute level" in found["conditions.mine"]
+    assert_names(found["conditions.mine"], "coal", "attribute level")
     retyped = {**INSTANTS, "attributes": {**ATTRIBUTES, "level": "level"}}
     found = said(put_stream(client, "coal", retyped), 409)
     assert "compared with a number" in found["conditions.mine"]
@@ -428,14 +425,12 @@ def test_plan_is_data_sentences_and_a_picture(client: httpx.Client) -> None:
     assert answer.headers["vary"] == "Accept"
     assert plan["query"] == ALARM
     assert plan["streams"] == {"s": "smoke", "r": "report"}
-    assert plan["sentences"][2] == (
-        "A Smoke event s is kept until Report has reached its end + 5 min, and Smoke its end."
-    )
+    assert_names(plan["sentences"][2], "Smoke event s", "kept until Report", "end + 5 min")
     picture = client.get(f"{path}/plan", headers={"Accept": "image/svg+xml"})
     assert picture.headers["content-type"].startswith("image/svg+xml")
     assert "default-src 'none'" in picture.headers["content-security-policy"]
     assert picture.text.startswith("<svg ")
-    assert "Constraint graph of query planned</title>" in picture.text
+    assert "query planned</title>" in picture.text
     # A browser's header, and one that accepts both alike.
     for accept in ("text/html, */*;q=0.8", "image/svg+xml, application/json", "*/*"):
         shown = client.get(f"{path}/plan", headers={"Accept": accept})

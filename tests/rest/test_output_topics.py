@@ -15,6 +15,7 @@ from service.topic_rules import TopicRules
 from service.topics import TopicKeeper
 from tests.rest.running import Service, fresh_settings, running
 from tests.support.kafka import create_topics
+from tests.support.messages import naming
 from tests.support.patience import wait_until
 
 if TYPE_CHECKING:
@@ -214,7 +215,7 @@ def test_topics_that_their_names_exclude_are_not_described(kafka_bootstrap: str)
     # The names of all topics show that another installation has it.
     survey = TopicRules(settings, keeper).survey([("condition", other.topics.late)])
     assert keeper.requests == 1
-    with pytest.raises(InvalidFieldError, match="belongs to the Coincide installation"):
+    with pytest.raises(InvalidFieldError, match=naming(other.topics.late, other.prefix)):
         survey.check("condition", other.topics.late)
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from tests.rest.running import Service, fresh_settings, running
 from tests.support.kafka import Sent, create_topics, produce, recreate_topic, topic_id
+from tests.support.messages import assert_names
 from tests.support.patience import END_SECONDS, PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
@@ -174,7 +175,7 @@ def test_service_says_that_it_cannot_reach_the_broker() -> None:
     child = start(settings)
     _, said = child.communicate(timeout=END_SECONDS)
     assert child.returncode == 1
-    assert f"Kafka does not answer at {settings.bootstrap}" in said
+    assert_names(said, "Kafka", settings.bootstrap)
     assert "Traceback" not in said
 
 
@@ -184,9 +185,6 @@ def test_service_says_that_its_port_is_taken(kafka_bootstrap: str) -> None:
         child = start(fresh_settings(kafka_bootstrap), port)
         _, said = child.communicate(timeout=END_SECONDS)
     assert child.returncode == 1
-    assert said.splitlines() == [
-        (
-            f"coincide: port {port} on 127.0.0.1 is in use; set another port with COINCIDE_PORT, "
-            "or another address with COINCIDE_HOST"
-        )
-    ]
+    (line,) = said.splitlines()
+    assert line.startswith(f"coincide: port {port} on 127.0.0.1 is in use; ")
+    assert_names(line, "COINCIDE_PORT", "COINCIDE_HOST")

@@ -12,6 +12,7 @@ from tests.rest.running import fresh_settings, running
 from tests.rest.test_resources import fresh, head, pair, problem, put_stream
 from tests.rest.test_topk import SECOND, put_sets, topk
 from tests.support.kafka import Sent, create_topics, produce
+from tests.support.messages import assert_names
 from tests.support.patience import PATIENCE_SECONDS, SERVICE_SECONDS, wait_until
 
 if TYPE_CHECKING:
@@ -59,16 +60,15 @@ def test_a_sample_of_the_request_yields_facts_and_estimates(service: Service) ->
     answer = ask(service, {"condition": topk(name, k=1), "sample": {name: records}})
     assert (answer["valid"], answer["errors"]) == (True, [])
     found = answer["sample"]
+    bad_tokens, not_an_object = found["streams"][name].pop("problems")
+    assert_names(bad_tokens, "record 4", "bad_tokens", "field 'tags'", "string")
+    assert_names(not_an_object, "record 5", "not_an_object", "number")
     assert found["streams"] == {
         name: {
             "records": 5,
             "events": 3,
             "filtered": 0,
             "rejected": {"bad_tokens": 1, "not_an_object": 1},
-            "problems": [
-                "record 4: bad_tokens, field 'tags' must be a list of tokens; got a string",
-                "record 5: not_an_object, the value must be a JSON object; got a number",
-            ],
             "first_time": 0,
             "last_time": 2 * SECOND,
             "events_per_second": 1.0,
@@ -80,10 +80,9 @@ def test_a_sample_of_the_request_yields_facts_and_estimates(service: Service) ->
     assert (trial["listed_pairs"], trial["last_similarity"], trial["identical_sets"]) == (1, 1.0, 1)
     # 1 set per second, for 10 s.
     assert found["expected"]["valid_sets"] == {name: 10}
-    assert [it.partition(";")[0] for it in found["warnings"]] == [
-        f"{name}: 2 of 5 records would go to the dead-letter topic (bad_tokens 1, not_an_object 1)",
-        "all 1 pairs of a list are pairs of identical sets, so it shows repeated events",
-    ]
+    rejected, identical = found["warnings"]
+    assert_names(rejected, name, "2 of 5 records", "(bad_tokens 1, not_an_object 1)")
+    assert_names(identical, "all 1 pairs", "identical sets")
     # The rate of the sample, and a given one.
     assert answer["derived"]["expected_buffered_events"] == {name: 11}
     given = {"condition": topk(name), "sample": {name: records}, "rates": {name: 100}}
@@ -162,11 +161,8 @@ def test_rate_is_right_if_busy_partitions_are_cut(kafka_bootstrap: str) -> None:
         found = answer["sample"]["streams"][name]
         assert (found["records"], found["first_time"]) == (6, 10 * SECOND)
         assert (found["events_per_second"], found["arrivals_per_second"]) == (4.1, 4.1)
-        assert answer["sample"]["warnings"][0] == (
-            f"{topic}: 2 partitions have more records in the time of the sample than were read, so "
-            "the rate is the sum of the rates of the partitions; use fewer records for the sample, "
-            "or increase COINCIDE_EXPLAIN_RECORDS"
-        )
+        assert_names(answer["sample"]["warnings"][0], topic, "2 partitions", "sum of the rates")
+        assert_names(answer["sample"]["warnings"][0], "COINCIDE_EXPLAIN_RECORDS")
         # The newest three records are complete.
         answer = ask(service, {"condition": topk(name)}, **FROM_TOPIC, sample_records=3)
         assert [it for it in answer["sample"]["warnings"] if "EXPLAIN_RECORDS" in it] == []
@@ -254,7 +250,7 @@ def test_a_sample_that_is_too_large_is_refused(service: Service) -> None:
     assert many.json()["sample"]["streams"][name]["events"] == 4_000
     found = answer([[0] * 100_000])
     assert problem(found, 422, 42201) == [f"sample.{name}[0]"]
-    assert found.json()["errors"][0]["problem"] == "the body has more than 100,000 values"
+    assert_names(found.json()["errors"][0]["problem"], "100,000 values")
     assert "sample_from_topic" in found.json()["errors"][0]["remedy"]
     problem(answer(["x" * 1_100_000]), 413, 41301)
 
@@ -283,7 +279,7 @@ def test_reading_of_a_topic_ends_at_its_time_limit(
         send(service, topic, [Sent(json.dumps(event(0)).encode())])
         answer = service.client.post(PATH, json={"condition": topk(name)}, params=FROM_TOPIC)
         assert problem(answer, 404, 40404) == ["sample_from_topic"]
-        assert answer.json()["errors"][0]["problem"].endswith("was not read before the time limit")
+        assert_names(answer.json()["errors"][0]["problem"], topic, "time limit")
 
 
 def test_a_broker_that_is_away_is_reported(own_broker: Any) -> None:  # noqa: ANN401 - the fixture's

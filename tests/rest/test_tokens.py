@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.rest.test_resources import fresh, pair, problem, put_stream, stream
+from tests.support.messages import assert_names
 
 if TYPE_CHECKING:
     from tests.rest.running import Service
@@ -79,7 +80,7 @@ def test_a_refused_expression_has_its_reason(service: Service) -> None:
     answer = service.client.put(f"/v1/streams/{fresh()}", json=stream(service, tokens=tokens))
     (error,) = answer.json()["errors"]
     assert error["field"] == "tokens.tokenizer"
-    assert error["problem"] == r"the expression is not valid: invalid escape sequence: \1"
+    assert error["problem"].endswith(r"invalid escape sequence: \1")
     assert "no backreferences" in error["remedy"]
 
 
@@ -95,7 +96,5 @@ def test_explain_shows_the_tokens_of_both_events(service: Service) -> None:
     answer = client.post(f"/v1/conditions/{condition}/explain", json=request).json()
     assert answer["a"]["tokens"] == ["disk", "full"]
     assert answer["b"]["tokens"] is None
-    assert (answer["b"]["reason"], answer["b"]["detail"]) == (
-        "bad_tokens",
-        "field 'alert.message' must be a string; got a number",
-    )
+    assert answer["b"]["reason"] == "bad_tokens"
+    assert_names(answer["b"]["detail"], "field 'alert.message'", "string", "got a number")

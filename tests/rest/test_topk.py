@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.rest.test_resources import fresh, pair, problem, put_stream, stream
+from tests.support.messages import assert_names
 
 if TYPE_CHECKING:
     from tests.rest.running import Service
@@ -227,36 +228,26 @@ def test_validate_derives_numbers_and_names_fields(service: Service) -> None:
 def test_plan_describes_list_and_search(service: Service) -> None:
     a, b = put_sets(service), put_sets(service)
     plan = service.client.get(f"{put_topk(service, a, b=b, search='newest')}/plan").json()
-    assert plan == {
-        "sentences": [
-            f"The list holds the 2 most similar pairs of one set of {a} and one of {b}.",
-            "A set takes part for 10s; a pair ends with its older set.",
-            "Sets take effect in the order of their times, when all watermarks have passed them.",
-        ],
-        "similarity": "jaccard",
-        "search": "list of the newest token first",
-        "report": "the net change of a batch",
-        "stock": "pairs that fewer than k better pairs outlive; at most k for each valid set",
-        "partitioning": {
-            "by": "grid",
-            "groups": 1,
-            "cells": 1,
-            "copies": 1,
-            "why": "all events meet in one slot",
-        },
-    }
+    sentences = plan.pop("sentences")
+    assert_names(sentences[0], "2 most similar pairs", a, b)
+    assert_names(sentences[1], "10s")
+    assert_names(sentences[2], "all watermarks")
+    assert len(sentences) == 3
+    partitioning = plan.pop("partitioning")
+    assert_names(partitioning.pop("why"), "one slot")
+    assert partitioning == {"by": "grid", "groups": 1, "cells": 1, "copies": 1}
+    assert set(plan) == {"similarity", "search", "report", "stock"}
+    assert plan["similarity"] == "jaccard"
+    assert_names(plan["search"], "newest token first")
+    assert_names(plan["report"], "net change")
+    assert_names(plan["stock"], "at most k")
     keyed = put_sets(service, partitioning="key")
     path = put_topk(service, keyed, per_key=True, report="every")
     plan = service.client.get(f"{path}/plan").json()
-    assert plan["sentences"][0] == (
-        f"The list of each join key holds the 2 most similar pairs of sets of {keyed}."
-    )
+    assert_names(plan["sentences"][0], "each join key", "2 most similar pairs", keyed)
     assert plan["report"] == "every set and expiry"
-    assert plan["partitioning"] == {
-        "by": "key",
-        "copies": 1,
-        "why": "events with equal keys meet in the slot of the key",
-    }
+    assert_names(plan["partitioning"].pop("why"), "equal keys")
+    assert plan["partitioning"] == {"by": "key", "copies": 1}
 
 
 def test_the_list_is_empty_before_the_job_writes_one(service: Service) -> None:
@@ -280,7 +271,5 @@ def test_the_list_is_empty_before_the_job_writes_one(service: Service) -> None:
     assert client.put(other, json=pair(timing, timing)).status_code == 201
     refused = client.get(f"{other}/topk")
     assert problem(refused, 404, 40403) == []
-    assert refused.json()["detail"].endswith(
-        "is of the kind mutual_deadline, which has no list; kinds with a list: topk_similarity"
-    )
+    assert_names(refused.json()["detail"], "kind mutual_deadline", "topk_similarity")
     assert problem(client.get("/v1/conditions/none/topk"), 404, 40401) == []

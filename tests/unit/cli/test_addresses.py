@@ -9,6 +9,7 @@ import pytest
 from cli.main import main
 from cli.settings import Settings, options_to, read_settings
 from cli.stack.broker import free_port
+from tests.support.messages import assert_names
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -122,11 +123,9 @@ def test_service_that_does_not_answer_is_told_with_the_option_and_the_variable(
     url = f"http://127.0.0.1:{free_port()}"
     assert _run("apply", "-f", file, "--url", url) == 6
     said = capsys.readouterr().err
-    assert said.startswith(f"error: no service answers at {url} (")
-    assert said.endswith(
-        "Connection refused); start it with `coincide serve`, or set its address with --url or "
-        "COINCIDE_URL\n"
-    )
+    assert said.startswith("error: ")
+    assert_names(said, "service", url, "Connection refused", "`coincide serve`")
+    assert_names(said, "--url", "COINCIDE_URL")
 
 
 @pytest.mark.parametrize("command", [("tail",), ("produce", "-", "--topic", "t")])
@@ -140,8 +139,8 @@ def test_broker_that_does_not_answer_is_told_with_the_option_and_the_variable(
     bootstrap = f"127.0.0.1:{free_port()}"
     assert _run(*command, "--bootstrap", bootstrap) == 5
     said = capsys.readouterr().err
-    assert said.startswith(f"error: no broker answers at {bootstrap} (")
-    assert said.endswith("); start it, or set its address with --bootstrap or COINCIDE_BOOTSTRAP\n")
+    assert said.startswith("error: ")
+    assert_names(said, "broker", bootstrap, "--bootstrap", "COINCIDE_BOOTSTRAP")
     assert "KafkaError" not in said
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 from importlib import metadata
 from io import BytesIO, TextIOWrapper
@@ -16,6 +18,7 @@ from cli.errors import BrokerError
 from cli.main import app, main
 from cli.stack.broker import EmbeddedBroker
 from cli.stack.java import Java
+from tests.support.messages import assert_names
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,7 +69,7 @@ def test_up_names_a_folder_of_data_that_is_none(
     file = tmp_path / "file"
     file.touch()
     assert _run("up", "--data", str(file)) == 2
-    assert capsys.readouterr().err.startswith(f"error: {file} is not a folder; use another")
+    assert capsys.readouterr().err.startswith(f"error: {file} is not a folder; ")
 
 
 def test_jars_names_the_variable_of_a_folder_that_cannot_be_made(
@@ -76,8 +79,7 @@ def test_jars_names_the_variable_of_a_folder_that_cannot_be_made(
     monkeypatch.setenv("COINCIDE_JARS", str(tmp_path / "file" / "below"))
     assert _run("jars") == 4
     said = capsys.readouterr().err
-    assert "below cannot be created or written: Not a directory; " in said
-    assert "COINCIDE_JARS" in said
+    assert_names(said, "below", os.strerror(errno.ENOTDIR), "COINCIDE_JARS")
 
 
 def test_a_url_that_is_none_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -97,7 +99,8 @@ def test_doctor_writes_in_the_encoding_there_is(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_refusal_keeps_its_colons(monkeypatch: pytest.MonkeyPatch) -> None:
-    errors = [{"field": "b", "problem": "no stream is called 'nosuch'", "remedy": "register it"}]
+    problem, remedy = "no stream is called 'nosuch'", "register it"
+    errors = [{"field": "b", "problem": problem, "remedy": remedy}]
 
     def answer(_: httpx.Client, method: str, path: str, **__: object) -> httpx.Response:
         request = httpx.Request(method, f"http://here{path}")
@@ -106,7 +109,7 @@ def test_a_refusal_keeps_its_colons(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(httpx.Client, "request", answer)
     with (
         ServiceClient("http://here") as service,
-        pytest.raises(Exception, match=r": 422 b: no stream is called 'nosuch': register it$"),
+        pytest.raises(Exception, match=f": 422 b: {problem}: {remedy}$"),
     ):
         service.put("/v1/conditions/near", {})
 
@@ -117,10 +120,8 @@ def test_a_variable_that_nobody_reads_is_told_once(
     monkeypatch.setenv("COINCIDE_BOOTSTRP", "here:9092")
     assert _run("apply", "-f", "/nowhere") == 2
     first, second = capsys.readouterr().err.splitlines()
-    assert first == (
-        "warning: COINCIDE_BOOTSTRP: is not a variable of Coincide and has no effect; "
-        "did you mean COINCIDE_BOOTSTRAP?"
-    )
+    assert first.startswith("warning: COINCIDE_BOOTSTRP: ")
+    assert first.endswith("did you mean COINCIDE_BOOTSTRAP?")
     assert second.startswith("error: /nowhere cannot be read")
 
 
@@ -182,5 +183,5 @@ def test_key_that_cannot_be_sent_is_named_and_not_shown(
     monkeypatch.setenv("COINCIDE_API_KEY", key)
     assert _run("export", "--url", "http://127.0.0.1:1") == 2
     error = capsys.readouterr().err
-    assert error.startswith("error: COINCIDE_API_KEY: is empty, or has characters that no key has")
+    assert error.startswith("error: COINCIDE_API_KEY: ")
     assert "planted" not in error

@@ -10,6 +10,7 @@ import pytest
 from cli.client.rest import ServiceClient
 from cli.errors import ServiceError
 from cli.main import main
+from tests.support.messages import naming
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,7 +55,7 @@ def proxied(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 def test_answer_of_a_proxy_is_an_error(call: Callable[[ServiceClient], object]) -> None:
     with (
         ServiceClient("http://here") as client,
-        pytest.raises(ServiceError, match="is not an answer of Coincide; check the proxy"),
+        pytest.raises(ServiceError, match=naming("answer of Coincide", "proxy")),
     ):
         call(client)
 

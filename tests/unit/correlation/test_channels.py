@@ -16,6 +16,7 @@ from correlation.lists import Lists, ListUpdates, PresentList
 from correlation.operators import encode_json, make_heading
 from correlation.resources.topics import Channel, Topics
 from correlation.result_format import ListName
+from tests.support.messages import naming
 from tests.support.workload import NearCondition
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def test_channel_whose_topic_is_taken_is_refused(channel: Channel, problem: str)
 
 @pytest.mark.parametrize("channels", [(), (CHANGES,), (Channel("best.current"),)])
 def test_lists_without_a_compacted_channel_are_refused(channels: tuple[Channel, ...]) -> None:
-    with pytest.raises(CorrelationError, match="best_of: its lists need a compacted channel"):
+    with pytest.raises(CorrelationError, match=naming("best_of", "compacted channel")):
         channels_of([replace(KIND, channels=channels)])
 
 
@@ -76,7 +77,7 @@ def test_topics_include_the_channels() -> None:
     assert TOPICS.compacted_channels() == {"p.best.current"}
     assert TOPICS.channel_topic("alarms") == "p.alarms"
     assert TOPICS.channel_topic("best") == "p.best"
-    with pytest.raises(UnknownChannelError, match="channel 'worst' is unknown; add it to"):
+    with pytest.raises(UnknownChannelError, match=naming("channel 'worst'", "unknown")):
         TOPICS.channel_topic("worst")
 
 

@@ -10,18 +10,21 @@ from correlation.config_records import MAX_LISTED, Unreadable, list_unreadable
 from correlation.errors import UnknownRecordVersionError
 from correlation.newest_records import NewestRecords, deletion_headers
 from correlation.resources.records import Resource
+from tests.support.messages import assert_names, naming
 
 STREAM = {"topic": "t", "max_uncertainty_us": 200_000, "max_delay_us": 1_000_000}
 RESOURCE = Resource("stream", "x", 37, 0, STREAM)
 RECORD = json.dumps(RESOURCE.to_record()).encode()
-SENTENCE = "^the record at offset 7 of the config topic, stream/x: the record has version 2"
+NEWER = naming("offset 7", "stream/x", "version 2")
 
 
 def test_take_returns_what_is_in_force_or_why_nothing_is() -> None:
     newest = NewestRecords(json.loads)
     assert newest.take(0, b"stream/x", RECORD) == RESOURCE
     found = newest.take(1, b"stream/x", b"[]")
-    assert found == Unreadable(b"stream/x", 1, "the value is not a JSON object")
+    assert isinstance(found, Unreadable)
+    assert (found.key, found.offset) == (b"stream/x", 1)
+    assert_names(found.problem, "not a JSON object")
     assert newest.unreadable() == [found]
     assert newest.take(2, b"stream/x", None) is None
     assert newest.unreadable() == []
@@ -31,11 +34,11 @@ def test_record_of_a_newer_version_stops_with_its_offset_and_key() -> None:
     newest = NewestRecords(json.loads)
     newest.take(7, b"stream/x", b'{"v":2}')
     assert [it.offset for it in newest.newer()] == [7]
-    with pytest.raises(UnknownRecordVersionError, match=SENTENCE):
+    with pytest.raises(UnknownRecordVersionError, match=NEWER):
         newest.follow()
     newest.take(8, b"stream/x", None)
     newest.follow()
-    with pytest.raises(UnknownRecordVersionError, match=SENTENCE):
+    with pytest.raises(UnknownRecordVersionError, match=NEWER):
         newest.take(7, b"stream/x", b'{"v":2}')
 
 

@@ -15,6 +15,7 @@ from correlation.resources.partitioning import Partitioning
 from correlation.resources.streams import Stream
 from correlation.resources.tokens import Tokens
 from correlation.sampling import SampleRecord, StreamSample, read_sample, shorten
+from tests.support.messages import assert_names
 
 S = 1_000_000
 STREAM = Stream(
@@ -65,11 +66,9 @@ def test_rate_of_arrivals_is_that_of_known_timestamps() -> None:
     assert list(found.warnings()) == []
     fast = [it._replace(record_timestamp_us=100 * S + it.offset * 1000) for it in records]
     (warning,) = read(*fast).warnings()
-    assert warning == (
-        "tags: 1 events per second by event time, but 1000 by Kafka's timestamps; event time is "
-        "used. The events were recorded and loaded in bulk, or the sample is not typical: correct "
-        "the rate with rates"
-    )
+    assert warning.startswith("tags: ")
+    assert_names(warning, "1 events per second", "1000 by Kafka's timestamps")
+    assert_names(warning, "event time is used", "rates")
 
 
 @pytest.mark.parametrize("seconds", [(5,), (5, 5, 5)])
@@ -78,7 +77,7 @@ def test_rate_of_less_than_two_times_is_not_known(seconds: tuple[int, ...]) -> N
     assert found.rate is None
     assert found.describe()["events_per_second"] is None
     (warning,) = found.warnings()
-    assert warning.startswith("tags: the rate is not known")
+    assert_names(warning, "tags", "rate is not known")
 
 
 # Nineteen events in 18 s, and one with another time.
@@ -158,15 +157,14 @@ def test_rejected_records_are_counted_by_reason() -> None:
         Reason.BAD_ATTRIBUTE: 1,
         Reason.NOT_AN_OBJECT: 1,
     }
-    assert found.problems[0] == (
-        "record 2: bad_tokens, field 'tags' must be a list of tokens; got a number"
-    )
+    assert_names(found.problems[0], "record 2", "bad_tokens", "field 'tags'", "got a number")
     assert [it.partition(":")[0] for it in found.problems] == [
         f"record {it}" for it in (2, 4, 5, 6)
     ]
-    assert next(found.warnings()) == (
-        "tags: 5 of 7 records would go to the dead-letter topic (bad_tokens 2, malformed_json 1, "
-        "bad_attribute 1, not_an_object 1); correct the producer, or the declaration of the stream"
+    warning = next(found.warnings())
+    assert_names(warning, "tags", "5 of 7 records")
+    assert_names(
+        warning, "(bad_tokens 2, malformed_json 1, bad_attribute 1, not_an_object 1)", "producer"
     )
 
 

@@ -75,7 +75,7 @@ def test_every_metric_is_in_a_dashboard() -> None:
 def test_build_fails_when_a_metric_is_renamed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     renamed = {it: known for it, known in DEFINITIONS.items() if it != name}
     monkeypatch.setattr(expressions, "DEFINITIONS", renamed)
-    with pytest.raises(UnknownMetricError, match=f"^{name}: is not a metric of this software"):
+    with pytest.raises(UnknownMetricError, match=f"^{name}: is not a metric"):
         files.contents()
 
 
@@ -94,9 +94,8 @@ def test_build_fails_when_a_metric_changes_its_type(
 def test_errors_name_the_remedy() -> None:
     with pytest.raises(UnknownMetricError) as misspelt:
         rate("event_consumed_total")
-    assert str(misspelt.value) == (
-        "event_consumed_total: is not a metric of this software; use events_consumed_total"
-    )
+    assert str(misspelt.value).startswith("event_consumed_total: is not a metric")
+    assert str(misspelt.value).endswith("; use events_consumed_total")
     with pytest.raises(UnknownMetricError, match=r"rules\.py$"):
         share("events_late_total", "stream", "5m")
     with pytest.raises(UnknownMetricError, match=r"rules\.py$"):

@@ -12,6 +12,7 @@ from cli.settings import Settings as CliSettings
 from kafka_client.settings import ClientSettings, describe
 from service.settings import Settings as ServiceSettings
 from spark_jobs.settings import Settings as JobSettings
+from tests.support.messages import assert_names
 
 EVERYBODY = (ServiceSettings, JobSettings, CliSettings)
 JOB = (JobSettings,)
@@ -93,16 +94,12 @@ def test_what_is_no_json_object_is_named(
 ) -> None:
     for settings in readers:
         (sentence,) = _said(settings, variable, "{a:1}", monkeypatch)
-        assert sentence == (
-            f"COINCIDE_{variable}: is not valid JSON (Expecting property name enclosed in double "
-            f"quotes, at character 2); write an object such as {example}"
-        )
+        assert sentence.startswith(f"COINCIDE_{variable}: ")
+        assert_names(sentence, "not valid JSON", "character 2", f"such as {example}")
         for value, kind in {"[]": "a list", "5": "a number", '"x"': "a string"}.items():
             (sentence,) = _said(settings, variable, value, monkeypatch)
-            assert sentence == (
-                f"COINCIDE_{variable}: must be a JSON object; got {kind}; "
-                f"write an object such as {example}"
-            )
+            assert sentence.startswith(f"COINCIDE_{variable}: ")
+            assert_names(sentence, "JSON object", f"got {kind}", f"such as {example}")
 
 
 @pytest.mark.parametrize(("variable", "value", "said"), WRONG_MEMBERS)
@@ -129,9 +126,7 @@ def test_empty_path_is_refused(
     settings: type, variable: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (sentence,) = _said(settings, variable, "", monkeypatch)
-    assert sentence == (
-        f"COINCIDE_{variable}: must not be empty; write a path, or remove the setting"
-    )
+    assert sentence.startswith(f"COINCIDE_{variable}: must not be empty; ")
 
 
 def test_valid_objects_are_read(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from correlation.resources.schemas import ANY_OBJECT, RecordType
 from correlation.resources.topics import Channel
 from service.asyncapi import make_document, record_types
 from service.settings import Settings
+from tests.support.messages import naming
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -148,5 +149,5 @@ def test_types_with_equal_names_are_refused() -> None:
 
 def test_type_of_a_topic_that_its_kind_does_not_declare_is_refused() -> None:
     wrong = RecordType("wrong", "Wrong.", ANY_OBJECT, "Any.", topic="metrics")
-    with pytest.raises(CorrelationError, match="use alarms, or the name of a channel"):
+    with pytest.raises(CorrelationError, match=naming("'wrong'", "alarms", "name of a channel")):
         record_types([other_kind(records=(wrong,))])

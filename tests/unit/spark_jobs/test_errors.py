@@ -28,4 +28,5 @@ def test_lost_claim_is_parsed_from_the_report_of_a_failed_task() -> None:
 
 def test_other_errors_are_not_a_lost_claim() -> None:
     assert ClaimLostError.from_text(quoted(StaleCheckpointError(1, 2))) is None
-    assert ClaimLostError.from_text("another job has claimed the installation") is None
+    unnamed = "another job has claimed the installation"
+    assert ClaimLostError.from_text(unnamed) is None

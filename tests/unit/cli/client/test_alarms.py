@@ -12,6 +12,7 @@ from cli.client.lines import describe_result, describe_set_aside
 from cli.client.tail_command import _report
 from correlation.errors import CorrelationError
 from correlation.printable import printable
+from tests.support.messages import naming
 
 _ALARM: dict[str, Any] = {
     "condition": "near",
@@ -137,7 +138,7 @@ def test_a_query_result_with_another_probability_is_not_a_result(probability: ob
     readers = ResultReaders()
     (found,) = readers.read(orjson.dumps(record | {"probability": 0.5}))
     assert "p=0.500" in found.description
-    with pytest.raises(ValueError, match="not a result of an event query"):
+    with pytest.raises(ValueError, match=naming("not a result")):
         list(readers.read(orjson.dumps(record | {"probability": probability})))
 
 

@@ -12,6 +12,7 @@ from rich.console import Console
 from cli.client.explain import read_request, show_explanation
 from cli.errors import UsageError
 from cli.main import main
+from tests.support.messages import assert_names
 from tests.unit.correlation.timing.test_drawing import NOON_US, SECOND, explain
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def test_record_that_is_no_event_has_no_picture() -> None:
 def test_notes_and_exchanged_events_are_told() -> None:
     answer = explain((SECOND, SECOND), (0, 0), b="acoustic")
     shown = show({**answer, "notes": ["2 records [have] the id of A"]})
-    assert "A and B were swapped" in shown
+    assert "swapped" in shown
     assert shown.endswith("note: 2 records [have] the id of A")
 
 
@@ -178,7 +179,7 @@ def test_role_has_one_event(capsys: pytest.CaptureFixture[str]) -> None:
         main(["explain", "c", "--event", "s=1", "--event", "r=2", "--event", "s=3"])
     assert ended.value.code == 2
     shown = " ".join(capsys.readouterr().err.replace("│", "").split())
-    assert "s has several events; write one --event for each role" in shown
+    assert_names(shown, "s has several events", "--event")
 
 
 def test_a_rejected_record_has_no_name_and_an_exact_time_is_one_moment() -> None:

@@ -114,7 +114,7 @@ def test_file_must_be_named(
     monkeypatch.delenv("COINCIDE_KEYS_FILE", raising=False)
     code, _, errors = run(capsys, "list")
     assert code == 2
-    assert errors.startswith("error: --file: is missing; name the file of the keys")
+    assert errors.startswith("error: --file: is missing; ")
 
 
 def test_file_that_others_may_read_is_refused(

@@ -9,6 +9,7 @@ from rich.console import Console
 from cli.client.list_tables import FittedLists, ShownLists
 from correlation.lists import Lists
 from correlation.resources.topics import Channel
+from tests.support.messages import assert_names
 
 LISTS = Lists(
     Channel("best.current", compacted=True),
@@ -34,7 +35,8 @@ def update(key: str | None, *ids: str, **more: object) -> dict[str, Any]:
 
 def test_list_is_a_table_below_its_condition_and_time() -> None:
     shown = ShownLists("c", LISTS)
-    assert lines_of(shown) == ["c: the list is empty"]
+    (line,) = lines_of(shown)
+    assert_names(line, "c", "empty")
     shown.take(update(None, "x", "y\x1b[2J"))
     assert lines_of(shown) == [
         "c  as of 1970-01-01T00:00:01Z",
@@ -81,7 +83,8 @@ def fitted(shown: ShownLists, height: int, width: int = 60) -> list[str]:
 
 def test_list_is_cut_to_the_height_of_the_screen() -> None:
     shown = ShownLists("c", LISTS)
-    assert fitted(shown, 3) == ["c: the list is empty"]
+    (line,) = fitted(shown, 3)
+    assert_names(line, "c", "empty")
     shown.take(update(None, *(f"x{n}" for n in range(1, 2001))))
     rows = ["place  id", *(f"{n:<5}  x{n}" for n in range(1, 2001))]
     title = "c  as of 1970-01-01T00:00:01Z"

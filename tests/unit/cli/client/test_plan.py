@@ -131,4 +131,4 @@ def test_command_refuses_what_it_cannot_do(
     assert run("plan", "other") == 6
     assert run("plan", "fire", "--svg", "x", "--json") == 2
     assert run("plan", "fire", "--svg", str(tmp_path / "missing" / "x.svg")) == 2
-    assert "cannot be written: No such file" in capsys.readouterr().err
+    assert "written: No such file" in capsys.readouterr().err

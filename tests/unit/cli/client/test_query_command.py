@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +13,7 @@ from typer.testing import CliRunner
 from cli.main import app
 from correlation.event_query.language.document_reader import query_from_document
 from correlation.event_query.language.parser import parse_query
+from tests.support.messages import assert_names
 from tests.unit.correlation.event_query.language.test_parser import EXAMPLE
 
 if TYPE_CHECKING:
@@ -37,15 +40,15 @@ def test_valid_query_is_confirmed(tmp_path: Path) -> None:
 def test_problems_have_places_and_carets() -> None:
     done = _check("DETECT A {a {var X}}\nON event s: T\nWHERE t.rt.end < s.rt.end END")
     assert done.exit_code == 1
-    assert done.output.splitlines() == [
-        (
-            '<stdin>:1:18: error: variable "X" is not in any event, and has no value in the '
-            "result; "
-            "add {var X} to a positive event"
-        ),
+    lines = done.output.splitlines()
+    variable, alias = lines.pop(0), lines.pop(2)
+    assert variable.startswith('<stdin>:1:18: error: variable "X" ')
+    assert_names(variable, "add {var X}")
+    assert alias.startswith("<stdin>:3:7: error: ")
+    assert_names(alias, 'alias "t"', "use s")
+    assert lines == [
         "DETECT A {a {var X}}",
         "                 ^",
-        '<stdin>:3:7: error: no event has the alias "t"; use s',
         "WHERE t.rt.end < s.rt.end END",
         "      ^",
     ]
@@ -97,16 +100,15 @@ def test_any_bytes_are_refused_with_a_place(content: bytes, start: str) -> None:
 def test_missing_file_is_wrong_usage(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["query", "check", str(tmp_path / "none")])
     assert done.exception is not None
-    assert str(done.exception) == f"{tmp_path / 'none'} cannot be read: No such file or directory"
+    assert_names(done.exception, tmp_path / "none", os.strerror(errno.ENOENT))
 
 
 def test_unbounded_query_is_refused_with_its_place() -> None:
     done = _check("DETECT A ON event s: Smoke\nnot event r: Report END")
     assert done.exit_code == 1
-    assert done.output.splitlines()[0] == (
-        "<stdin>:2:11: error: event r of stream report would be kept forever; add "
-        "`s.rt.begin <= r.rt.end + C` with a constant C"
-    )
+    first = done.output.splitlines()[0]
+    assert first.startswith("<stdin>:2:11: error: event r of stream report ")
+    assert_names(first, "add `s.rt.begin <= r.rt.end + C`")
     assert done.output.splitlines()[1:3] == ["not event r: Report END", "          ^"]
 
 
@@ -131,11 +133,10 @@ WHERE s.rt.end <= r.rt.begin, r.rt.begin <= s.rt.end + 5 min END"""
     first, note, *_ = done.output.splitlines()
     assert first.startswith("<stdin>: valid; ")
     label, problem = note.split(": event r of ")
-    assert label == "<stdin>:1:38: refused if its events last and have no max_length"
-    assert problem.endswith(
-        "add `r.rt.end <= s.rt.end + C` with a constant C, or declare the max_length of stream "
-        "report"
-    )
+    assert label.startswith("<stdin>:1:38: refused if ")
+    assert_names(label, "events last", "no max_length")
+    assert problem.endswith("max_length of stream report")
+    assert_names(problem, "add `r.rt.end <= s.rt.end + C`")
     # The output as JSON is the query alone.
     assert json.loads(_check(text, "--json").stdout)["detect"]["type"] == "A"
 
@@ -144,10 +145,10 @@ def test_json_form_is_checked_and_its_errors_have_paths() -> None:
     written = _check(EXAMPLE, "--json").stdout
     first, note = _check(written).output.splitlines()
     assert first == _check(EXAMPLE).output.splitlines()[0]
-    assert note.startswith("<stdin>:events[1]: refused if its events last")
+    assert note.startswith("<stdin>:events[1]: refused if ")
     assert _check(written, "--json").stdout == written
     wrong = written.replace('"negated":true', '"negated":"yes"')
-    assert _check(wrong).output.startswith("<stdin>:events[1].negated: error: must be true or")
+    assert _check(wrong).output.startswith("<stdin>:events[1].negated: error: must be true ")
     (error,) = json.loads(_check(wrong, "--json").stdout)["errors"]
     assert error["path"] == "events[1].negated"
     broken = _check(written[:-3])

@@ -9,6 +9,7 @@ import pytest
 
 from cli.client.resources import ResourceFile, read_resources
 from cli.errors import UsageError
+from tests.support.messages import naming
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -162,5 +163,5 @@ def test_read_resources_takes_a_configuration_and_pauses(tmp_path: Path) -> None
     assert [it.to_document() for it in read] == [stream, condition]
     assert read[1].place == f"{file}, document 1, resource 1 (line 1)"
     file.write_text('{"resources": {}}')
-    with pytest.raises(UsageError, match="document 1: resources: must be a list"):
+    with pytest.raises(UsageError, match=naming(file, "document 1", "resources", "list")):
         read_resources([file])

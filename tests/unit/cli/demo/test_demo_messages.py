@@ -21,7 +21,7 @@ def test_messages_are_complete_and_in_order_of_time() -> None:
     assert len({it.conversation for it in messages}) == 7_168
     assert all(one.time_us <= other.time_us for one, other in pairwise(messages))
     first = messages[0]
-    assert first.text == "What do you want to talk about?"
+    assert first.text.startswith("What do you want ")
     assert first.time_us == 1_523_383_337 * 1_000_000
     assert load_messages(3) == messages[:3]
 

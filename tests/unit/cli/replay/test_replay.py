@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -28,6 +30,7 @@ from cli.replay.slots import Found, Step
 from cli.replay.thresholds import read_thresholds
 from correlation.resources.records import Resource
 from correlation.resources.streams import Stream
+from tests.support.messages import assert_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -189,7 +192,7 @@ def test_files_appear_when_they_are_complete(replay: Command) -> None:
     replay.write("b.csv", "id,key", "b,k")
     done = replay(*NEAR, "--events", f"a={a}", "--events", "b=gone.jsonl", "--alarms", "later")
     assert done.code == 2
-    assert "gone.jsonl cannot be read: No such file or directory" in done.err
+    assert_names(done.err, "gone.jsonl", os.strerror(errno.ENOENT))
     assert {path.name for path in replay.folder.iterdir()} == {
         *("r.yaml", "a.jsonl", "b.jsonl", "b.csv", "out", "bad")
     }
@@ -444,7 +447,7 @@ def test_process_that_is_killed_is_told_in_a_sentence(tmp_path: Path) -> None:
         (process,) = crew._processes[0]._processes.values()  # noqa: SLF001 - to be killed
         process.kill()
         process.join()
-        with pytest.raises(ProcessError, match="ended before its work was done"):
+        with pytest.raises(ProcessError, match="ended before"):
             list(crew.advance(Step({}, (), ())))
 
 
@@ -472,4 +475,4 @@ def test_emit_best_is_refused_in_a_grid_of_several_groups(replay: Command) -> No
     (replay.folder / "r.yaml").write_text(text, encoding="utf-8")
     done = replay("--condition", "self", "--events", f"all={replay.write('e.jsonl')}")
     assert done.code == 2
-    assert "emit: best requires that every B of an A is in one slot" in done.err
+    assert_names(done.err, "emit: best", "in one slot")

@@ -19,6 +19,7 @@ from correlation.resources.attributes import Attribute
 from correlation.resources.filters import read_filter
 from correlation.resources.mapping import EventMapping
 from correlation.resources.streams import Stream
+from tests.support.messages import naming
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -121,5 +122,5 @@ def test_a_file_without_the_column_of_an_attribute_is_refused(tmp_path: Path, fo
         row = dict.fromkeys(("number", "site", "from", "to", "level", "ratio", "alert.rule"), 1)
         pq.write_table(pa.Table.from_pylist([row]), path)
     file = EventFile("s", 0, path, form)
-    with pytest.raises(UsageError, match="column 'open' of attribute open of stream s is missing"):
+    with pytest.raises(UsageError, match=naming("column 'open'", "attribute open", "stream s")):
         list(read_chunks(file, STREAM, 1_000, whole_rows=True))

@@ -24,6 +24,7 @@ from correlation.resources.topics import Topics
 from spark_jobs.worker.envelope import unpack_records
 from spark_jobs.worker.pack import pack_records
 from spark_jobs.worker.packing import Packing
+from tests.support.messages import naming
 from tests.support.workload import SourceRecord, runs_of
 
 if TYPE_CHECKING:
@@ -360,7 +361,7 @@ def test_parquet_file_without_the_mappings_columns_is_refused(tmp_path: Path) ->
     stamps = pa.array([0]).cast(pa.timestamp("s"))
     times = {"felt.from": stamps, "felt.to": pa.array([1.0])}
     pq.write_table(pa.table({"phone": ["a"], "site": ["b"], **times}), path)
-    with pytest.raises(UsageError, match="only some time columns of stream r are timestamps"):
+    with pytest.raises(UsageError, match=naming("only some", "stream r", "timestamps")):
         read(path, RANGE, "parquet")
 
 

@@ -20,6 +20,7 @@ from correlation.resources.mapping import EventMapping
 from correlation.resources.partitioning import Partitioning
 from correlation.resources.streams import Stream
 from correlation.resources.tokens import Tokens
+from tests.support.messages import naming
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -108,5 +109,5 @@ def test_canonical_events_may_have_their_tokens_in_a_column_of_this_name(tmp_pat
 def test_a_file_without_the_column_is_refused(tmp_path: Path, form: Format) -> None:
     path = write(tmp_path, form, ROWS)
     stream = replace(STREAM, tokens=Tokens(("alert", "words"), "words"))
-    with pytest.raises(UsageError, match=r"column 'alert.words' of tokens of stream s is missing"):
+    with pytest.raises(UsageError, match=naming("column 'alert.words'", "stream s", "missing")):
         read(path, form, stream)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import pytest
 
 from cli.errors import UsageError
 from cli.stack.data_folder import MARKER, exclusive, remove_data
+from tests.support.messages import naming
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -88,7 +90,7 @@ def test_a_second_stack_is_kept_out(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     _fill(tmp_path, "file")
-    with pytest.raises(UsageError, match=r"file is not a folder; .*COINCIDE_DATA"):
+    with pytest.raises(UsageError, match=naming("file", "not a folder", "COINCIDE_DATA")):
         exclusive(tmp_path / "file").__enter__()
-    with pytest.raises(UsageError, match=r"below cannot be created or written: Not a directory; "):
+    with pytest.raises(UsageError, match=naming("below", os.strerror(errno.ENOTDIR))):
         exclusive(tmp_path / "file" / "below").__enter__()

@@ -8,6 +8,7 @@ import pytest
 
 from cli.errors import MissingJavaError
 from cli.stack.java import find_java, install_line, parse_major
+from tests.support.messages import naming
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,15 +91,14 @@ def test_find_java_takes_path_when_java_home_is_not_set(tmp_path: Path) -> None:
 
 
 def test_find_java_tells_how_to_install_it_when_it_is_missing(tmp_path: Path) -> None:
-    with pytest.raises(MissingJavaError, match=r"Java 17 or newer was not found; .*install"):
+    with pytest.raises(MissingJavaError, match=naming("Java 17", "not found", "install")):
         find_java({"PATH": str(tmp_path)})
 
 
 def test_find_java_refuses_one_that_is_too_old(tmp_path: Path) -> None:
     _fake_java(tmp_path, "11.0.2")
-    with pytest.raises(
-        MissingJavaError, match=r"Java 17 or newer is required, but .*/bin/java is Java 11"
-    ):
+    java = tmp_path / "bin" / "java"
+    with pytest.raises(MissingJavaError, match=naming("Java 17", f"{java} is Java 11")):
         find_java({"JAVA_HOME": str(tmp_path), "PATH": ""})
 
 

@@ -279,8 +279,9 @@ def test_error_names_the_field(changes: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize("name", sorted(set(ALARM) - {"v", "probability"}))
 def test_missing_field_is_named(name: str) -> None:
     content = {field: value for field, value in ALARM.items() if field != name}
-    with pytest.raises(InvalidRecordError, match=f"^{name}: is missing; skip the record"):
+    with pytest.raises(InvalidRecordError, match="missing") as caught:
         list(AlarmReader().read(None, orjson.dumps(content), TYPE))
+    assert caught.value.field == name
 
 
 @pytest.mark.parametrize(

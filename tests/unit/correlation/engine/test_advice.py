@@ -16,6 +16,7 @@ from correlation.resources.mapping import EventMapping
 from correlation.resources.partitioning import Partitioning
 from correlation.resources.streams import Stream
 from tests.support.contract import facts_of
+from tests.support.messages import assert_names
 
 SECOND = 1_000_000
 STREAM = Stream("s", "s", max_uncertainty_us=2 * SECOND, max_delay_us=10 * SECOND)
@@ -157,13 +158,11 @@ def test_advice_is_a_sentence_for_each_thing(
         assert phrase in sentence
 
 
-def test_advice_reads_as_a_sentence() -> None:
+def test_advice_has_the_measured_values_and_the_field() -> None:
     facts = middle([400_000] * QUICK + [800_000] * SLOW)
     (sentence,) = advise(STREAM, facts)
-    assert sentence == (
-        "99 % of the events arrive within 500ms and the slowest took 800ms, but max_delay is 10s: "
-        "buffers are up to 12 times larger than needed; lower max_delay"
-    )
+    assert_names(sentence, "99 %", "500ms", "slowest took 800ms", "max_delay is 10s")
+    assert_names(sentence, "12 times larger", "lower max_delay")
 
 
 @given(
@@ -183,5 +182,4 @@ def test_advice_speaks_of_groups_where_there_are_more_than_slots() -> None:
     assert advise(grid, facts, 3) == advise(grid, facts) == ()
     for seen_yet in (facts, None):
         sentence = advise(grid, seen_yet, 2)[-1]
-        assert sentence.startswith("the grid has 3 groups, but the job has 2 slots")
-        assert sentence.endswith("lower groups to at most 2, or increase the number of slots")
+        assert_names(sentence, "3 groups", "2 slots", "groups to at most 2")

@@ -13,6 +13,7 @@ from correlation.event_query.explain import explain_combination, find_stopping
 from correlation.explaining import GivenRecord, Place
 from correlation.resources.attributes import Attribute
 from correlation.resources.streams import Stream
+from tests.support.messages import assert_names
 
 MINUTE = 60_000_000
 AREA = (Attribute("area", ("area",)),)
@@ -78,7 +79,7 @@ def test_probability_follows_from_relations_and_given_negated_events(
 def test_details_name_probabilities_and_the_threshold() -> None:
     answer = explain(threshold="0.8", a=LEAK, d=DOOR, r=event("r1", 12))
     details = {it["step"]: it["detail"] for it in answer["steps"]}
-    assert details["relations"] == "the relations among the positive events hold with probability 1"
+    assert details["relations"].endswith("with probability 1")
     assert details["absence"] == "r (r1) stops it with probability 0.3 (3/10)"
     assert details["threshold"] == "the probability is 0.7 (7/10), below the threshold 0.8"
     assert answer["failed_step"] == "threshold"
@@ -92,7 +93,7 @@ def test_an_event_that_contains_its_own_time_stops_itself() -> None:
     WHERE b.rt.end >= a.rt.end, b.rt.end <= a.rt.end + 1 min END"""
     answer = explain(text, a=LEAK, b=LEAK)
     assert (answer["failed_step"], answer["absence"]["probability_exact"]) == ("absence", "0")
-    assert answer["explanation"] == "event b (a1) stops the combination with certainty"
+    assert_names(answer["explanation"], "event b (a1)", "with certainty")
     other = explain(text, a=LEAK, b=event("a2", 0, 10))
     assert other["failed_step"] is None
 

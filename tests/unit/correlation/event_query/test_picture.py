@@ -19,6 +19,7 @@ from correlation.resources.attributes import Attribute
 from correlation.resources.mapping import EventMapping
 from correlation.resources.streams import Stream
 from tests.support.event_queries import SMALL_STREAMS, queries
+from tests.support.messages import assert_names
 
 if TYPE_CHECKING:
     from correlation.event_query.query import Query
@@ -110,9 +111,10 @@ def test_picture_is_a_document_with_title_description_and_colours_of_both_scheme
     shown = document(ALARM)
     (root,) = shown.getElementsByTagName("svg")
     assert root.getAttribute("role") == "img"
-    assert texts(shown, "title") == ["Constraint graph of query q"]
+    (title,) = texts(shown, "title")
+    assert_names(title, "query q")
     (described,) = texts(shown, "desc")
-    assert described.startswith("r.rt.end minus s.rt.end: 0 … 5 min. A result is final when")
+    assert described.startswith("r.rt.end minus s.rt.end: 0 … 5 min. ")
     assert (
         len(of_class(shown, "circle", "positive")) == len(of_class(shown, "circle", "negated")) == 1
     )
@@ -132,7 +134,7 @@ def test_long_pictures_say_what_they_leave_out() -> None:
     choices = " or ".join(f"t.rt.end = s.rt.end + {it} s" for it in range(GRAPH_LIMIT + 3))
     shown = document(f"DETECT A ON event s: Smoke event t: Report WHERE {choices} END")
     assert len(of_class(shown, "text", "title")) == GRAPH_LIMIT
-    assert "3 further alternatives are not drawn." in texts(shown)
+    assert [it for it in texts(shown) if it.startswith("3 further alternatives ")]
     # The description has the relation of each drawn graph, and no other.
     assert "".join(texts(shown, "desc")).count("t.rt.end minus s.rt.end") == GRAPH_LIMIT
 
@@ -141,7 +143,7 @@ def test_further_alternatives_of_negated_events_are_counted() -> None:
     choices = " or ".join(f"r.rt.end = s.rt.end + {it} s" for it in range(GRAPH_LIMIT + 3))
     shown = document(f"DETECT A ON event s: Smoke not event r: Report WHERE {choices} END")
     assert len(of_class(shown, "text", "title")) == GRAPH_LIMIT
-    assert "3 further alternatives are not drawn." in texts(shown)
+    assert [it for it in texts(shown) if it.startswith("3 further alternatives ")]
 
 
 def test_bounds_of_a_graph_do_not_cover_each_other_or_nodes() -> None:

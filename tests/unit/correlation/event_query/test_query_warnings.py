@@ -10,6 +10,7 @@ from correlation.event_query.kind import EVENT_QUERY_KIND
 from correlation.event_query.warnings import find_warnings
 from correlation.resources.attributes import Attribute
 from correlation.resources.streams import Stream
+from tests.support.messages import assert_names
 
 ATTRIBUTES = (Attribute("area", ("area",)), Attribute("level", ("level",), "integer"))
 STREAMS = {
@@ -43,7 +44,7 @@ def warnings(events: str, where: str = AFTER, threshold: str | None = None) -> l
 )
 def test_an_event_that_stops_itself_is_a_warning(events: str, where: str) -> None:
     (found,) = warnings(events, where)
-    assert found.startswith("event s also is an event o, and stops itself: the query never has")
+    assert_names(found, "event s", "event o", "stops itself")
 
 
 @pytest.mark.parametrize(
@@ -80,7 +81,7 @@ def test_an_uncertain_instant_that_stops_itself_is_a_warning(
 
 def test_relations_that_contradict_each_other_are_a_warning() -> None:
     (found,) = warnings("event s: Smoke", "s.rt.end < s.rt.begin")
-    assert found.startswith("no events can satisfy the relations: the query never has a")
+    assert_names(found, "no events can satisfy")
 
 
 def test_plan_and_validation_have_the_warnings() -> None:

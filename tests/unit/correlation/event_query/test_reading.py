@@ -64,7 +64,7 @@ def test_result_is_one_line() -> None:
     ],
 )
 def test_other_records_are_refused(change: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="not a result of an event query"):
+    with pytest.raises(ValueError, match="not a result"):
         QueryResultReader().read({**RESULT, **change})
 
 

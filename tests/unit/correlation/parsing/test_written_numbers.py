@@ -146,9 +146,7 @@ def test_a_mass_of_too_many_places_is_refused_as_number_and_as_string(
     mass: str, quote: str
 ) -> None:
     text = f'{{"histogram": [[0, 10, {quote}{mass}{quote}], [10, 20, 0.85]]}}'
-    with pytest.raises(
-        RejectedEventError, match=r"histogram\[0\]\.p.* has too many decimal places"
-    ) as found:
+    with pytest.raises(RejectedEventError, match=r"histogram\[0\]\.p.* decimal places") as found:
         read(EventMapping(), text)
     assert found.value.reason is Reason.BAD_HISTOGRAM
 

@@ -17,6 +17,7 @@ from correlation.resources.attributes import AttributeValue
 from correlation.resources.filters import read_filter
 from tests.oracle.filters import matches
 from tests.support.filters import DECLARED, TYPES, columns, events, filters
+from tests.support.messages import assert_names
 
 
 @given(filters(), st.lists(events(), max_size=8))
@@ -133,18 +134,14 @@ def test_problems_name_the_field_and_the_remedy(document: object, fields: list[s
     assert all(it.problem and it.remedy for it in caught.value.problems)
 
 
-def test_problems_read_well() -> None:
+def test_problems_name_the_field_the_value_and_what_is_allowed() -> None:
     with pytest.raises(InvalidFieldError) as caught:
         read_filter({"severity": {"min": "3"}, "room": 1}, DECLARED, "where.a")
-    room, severity = map(str, caught.value.problems)
-    assert room == (
-        "where.a.room: is not an attribute of the stream; use one of: rule, severity, level, open; "
-        "or declare it in attributes"
-    )
-    assert severity == (
-        "where.a.severity.min: must be a 64-bit integer, because severity is of type integer; got "
-        '"3"; write a whole number, without quotes'
-    )
+    room, severity = caught.value.problems
+    assert (room.field, severity.field) == ("where.a.room", "where.a.severity.min")
+    assert_names(room.remedy, "rule, severity, level, open", "attributes")
+    assert_names(severity.problem, "64-bit integer", "type integer", 'got "3"')
+    assert_names(severity.remedy, "without quotes")
 
 
 def test_types_are_checked_when_the_streams_are_known() -> None:

@@ -14,6 +14,7 @@ from correlation.explaining import GivenRecord
 from correlation.kinds import KINDS, condition_from_document
 from correlation.resources.streams import Stream
 from tests.support.filters import DECLARED, draw_where, events
+from tests.support.messages import assert_names
 from tests.support.slots import (
     CONDITIONS,
     Arrival,
@@ -127,7 +128,7 @@ def test_the_plan_shows_the_filters() -> None:
     plan = KINDS["mutual_deadline"].plan(condition, STREAMS)
     assert plan["where"] == WHERE
     assert plan["filters"].startswith("evaluated before the search")
-    assert "similar windows and equal filters" in plan["sharing"]
+    assert_names(plan["sharing"], "similar windows", "equal filters")
     plain = condition_from_document("c", 1, CONDITIONS["near"])
     assert "where" not in KINDS["mutual_deadline"].plan(plain, STREAMS)
 

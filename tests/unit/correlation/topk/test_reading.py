@@ -62,7 +62,7 @@ def test_other_records_are_not_claimed(record: dict[str, Any]) -> None:
     ],
 )
 def test_fields_of_other_types_are_refused(given: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="not a change of a top-k condition"):
+    with pytest.raises(ValueError, match="not a change"):
         ChangeReader().read(CHANGE | given)
 
 

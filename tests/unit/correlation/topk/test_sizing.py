@@ -18,6 +18,7 @@ from correlation.topk.kind import TOPK_KIND
 from correlation.topk.similarities import HAMMING, JACCARD
 from correlation.topk.sizing import size_sample
 from correlation.two_streams import Where
+from tests.support.messages import assert_names
 from tests.support.topk import DELAY, make_tag_streams
 
 if TYPE_CHECKING:
@@ -81,10 +82,7 @@ def test_facts_and_counts_of_one_stream() -> None:
     assert (trial["listed_pairs"], trial["identical_pairs"], trial["identical_sets"]) == (2, 2, 2)
     assert trial["last_similarity"] == 1.0
     (warning,) = found["warnings"]
-    assert warning == (
-        "all 2 pairs of a list are pairs of identical sets, so it shows repeated events; exclude "
-        "them with where, add tokens that distinguish them, or choose a larger k"
-    )
+    assert_names(warning, "all 2 pairs", "identical sets", "where", "tokens", "larger k")
 
 
 def test_expected_work_is_in_proportion_to_the_sets_of_the_window() -> None:
@@ -171,10 +169,8 @@ def test_filters_choose_the_sets() -> None:
     found = size(replace(SELF, where=Where(a=read_filter({"color": "blue"}, None))), samples)
     assert (found["sets"], found["trial"], found["expected"]) == ({}, None, None)
     (warning,) = found["warnings"]
-    assert warning == (
-        "left: no event of the sample has tokens and matches the filter; check tokens of the "
-        "stream, and where"
-    )
+    assert warning.startswith("left: ")
+    assert_names(warning, "no event", "tokens", "filter", "where")
 
 
 def test_nothing_is_expected_of_streams_without_sample_or_rate() -> None:
@@ -209,16 +205,14 @@ def test_frequent_tokens_are_named() -> None:
     found = size(replace(SELF, k=1000), [sample_of("left", rows)])
     assert found["sets"]["left"]["frequent_tokens"] == {"a": 1.0, "b": 0.5}
     (warning,) = found["warnings"]
-    assert warning == (
-        "left: most sets contain 'a' (100%), 'b' (50%): searches meet all of them; if such tokens "
-        "do not matter, add them to stop_words of the stream"
-    )
+    assert warning.startswith("left: ")
+    assert_names(warning, "'a' (100%), 'b' (50%)", "stop_words")
 
 
 def test_a_window_that_rarely_holds_two_sets_is_named() -> None:
     rows = [(100 * at, f"a{at}") for at in range(5)]
     (warning,) = size(SELF, [sample_of("left", rows)])["warnings"]
-    assert warning.startswith("a new set will rarely find another set in the window")
+    assert_names(warning, "rarely find another set")
 
 
 def test_the_kind_measures_samples() -> None:

@@ -28,6 +28,7 @@ from service.access.keys import (
     write_keys,
 )
 from service.errors import AccessSettingsError
+from tests.support.messages import assert_names, naming
 from tests.support.patience import wait_until
 
 NOW_US = 1_767_225_600_000_000
@@ -187,7 +188,7 @@ def test_file_that_is_not_valid_is_refused(tmp_path: Path, content: str) -> None
     path = tmp_path / "keys.json"
     path.write_text(content)
     path.chmod(0o600)
-    with pytest.raises(AccessSettingsError, match="is not a valid file of keys"):
+    with pytest.raises(AccessSettingsError, match=naming(path, "not a valid file")):
         read_keys(path)
 
 
@@ -204,7 +205,7 @@ def test_error_does_not_repeat_the_content_of_the_file(tmp_path: Path) -> None:
 def test_two_keys_of_one_name_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "keys.json"
     write_keys(path, [new_key("ci", "viewer", (), NOW_US)[0] for _ in range(2)])
-    with pytest.raises(AccessSettingsError, match="two keys with the name ci"):
+    with pytest.raises(AccessSettingsError, match=naming(path, "two keys", "name ci")):
         read_keys(path)
 
 
@@ -243,7 +244,7 @@ def test_unusable_file_keeps_the_last_valid_keys(
         path.unlink()
     for _ in range(3):
         assert keys.find(text, NOW_US) == key.caller()
-    assert keys.problem == ("the file of keys cannot be used; the last valid keys remain in force")
+    assert_names(keys.problem, "file of keys", "last valid keys")
     # Reported once, not for every request.
     assert [it.levelname for it in caplog.records] == ["ERROR"]
     restored = json.loads(content) | {"keys": []}

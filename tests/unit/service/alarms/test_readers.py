@@ -12,6 +12,7 @@ from service.alarms.readers import Reader, Readers
 from service.alarms.records import Selection
 from service.errors import NotReadyError, TooManyReadersError
 from tests.support.event_stream import Event, parse
+from tests.support.messages import naming
 from tests.support.recent_results import add, memory_of, record
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ def test_caller_has_at_most_half_of_the_readers() -> None:
         opened = [reader_of(memory) for _ in range(2)]
         for it in opened:
             readers.add(it, loop, "key a")
-        with pytest.raises(TooManyReadersError, match="2 live streams of key a are open"):
+        with pytest.raises(TooManyReadersError, match=naming("2 live streams", "key a")):
             readers.add(reader_of(memory), loop, "key a")
         readers.add(reader_of(memory), loop, "key b")
         readers.remove(opened[0])

@@ -13,6 +13,7 @@ from correlation.resources.records import Resource
 from service.app import create_app
 from service.log import LogRecord
 from service.settings import Settings
+from tests.support.messages import assert_names
 
 # The lifespan does not begin: nothing asks for Kafka.
 APP = create_app(Settings(bootstrap="127.0.0.1:1"))
@@ -62,7 +63,8 @@ def refused(method: str, path: str, query: str) -> list[tuple[str, str, str]]:
 @pytest.mark.parametrize(("method", "path", "known"), OPERATIONS)
 def test_unknown_parameter_is_refused_everywhere(method: str, path: str, known: list[str]) -> None:
     ((field, problem, remedy),) = refused(method, path, "nonsense=1")
-    assert (field, problem) == ("nonsense", "is not a query parameter of this path")
+    assert field == "nonsense"
+    assert_names(problem, "not a query parameter")
     assert all(name in remedy for name in known)
     for name in known:
         assert refused(method, path, f"{name}=1&{name}=1") == [

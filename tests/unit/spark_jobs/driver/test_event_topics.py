@@ -8,6 +8,7 @@ from correlation.resources.streams import Stream
 from kafka_client.topic_offsets import FoundTopic
 from spark_jobs.driver.event_topics import GONE_SECONDS, EventTopics, check_topics
 from spark_jobs.errors import MissingTopicError
+from tests.support.messages import naming
 
 
 class Clock:
@@ -122,7 +123,7 @@ def test_id_is_adopted_and_kept_while_an_answer_has_none() -> None:
 def test_job_that_ends_waits_for_no_topic() -> None:
     streams = {name: Stream(name, f"t{name}", 0, 0) for name in "ab"}
     check_topics(streams, {"ta", "tb", "more"})
-    with pytest.raises(MissingTopicError, match="topics are missing: tb of stream b"):
+    with pytest.raises(MissingTopicError, match=naming("missing", "tb of stream b")):
         check_topics(streams, {"ta"})
     with pytest.raises(MissingTopicError, match="no stream is registered"):
         check_topics({}, {"ta"})

@@ -20,6 +20,7 @@ from spark_jobs.driver.streams_in_force import StreamsInForce
 from spark_jobs.errors import RebuildError
 from spark_jobs.worker.positions import Positions
 from spark_jobs.worker.slot_records import Generation, SlotRecord, read_generations
+from tests.support.messages import assert_names
 
 STREAM = Stream("s", "topic", 10, 10)
 IN_FORCE = StreamsInForce({"s": STREAM}, {"s": 2}, {"s": "id"})
@@ -122,7 +123,7 @@ def test_missing_records_are_named() -> None:
     assert "are not known" in unknown
     other = StreamsInForce({"s": STREAM}, {"s": 2}, {"s": "another"})
     _, (recreated,) = find_ranges(slots, other, BEGINS)
-    assert "topic: is not the topic" in recreated
+    assert_names(recreated, "topic", "is not the topic")
 
 
 def test_events_of_removed_streams_are_not_read() -> None:

@@ -175,25 +175,25 @@ def test_threshold_out_of_range_is_refused(threshold: Fraction) -> None:
 def test_columns_that_do_not_fit_are_refused() -> None:
     table, one = make_table([0], [1]), np.ones(1, np.int64)
     window = make_windows([[0]], [[1]])
-    with pytest.raises(ValueError, match="begin and end: a range is outside the table"):
+    with pytest.raises(ValueError, match=r"^begin and end: .*outside the table"):
         Negated(table, one, one + 1, window)
-    with pytest.raises(ValueError, match="begin, end and windows: must have equal lengths"):
+    with pytest.raises(ValueError, match=r"^begin, end and windows: .*equal lengths"):
         Negated(table, np.zeros(2, np.int64), one, window)
-    with pytest.raises(ValueError, match="one value for each positive event"):
+    with pytest.raises(ValueError, match="each positive event"):
         decide_absences(make_instants([]), [Negated(table, one, one, window)], Decimal(1))
-    with pytest.raises(ValueError, match="lo and hi: must have two dimensions"):
+    with pytest.raises(ValueError, match=r"^lo and hi: .*two dimensions"):
         make_windows([0], [1])
-    with pytest.raises(ValueError, match="hi: an end is out of range"):
+    with pytest.raises(ValueError, match=r"^hi: .*out of range"):
         make_windows([[0]], [[2**61 + 1]])
-    with pytest.raises(ValueError, match="earliest and latest: must have one dimension"):
+    with pytest.raises(ValueError, match=r"^earliest and latest: .*one dimension"):
         make_table([0], [1, 2])
     for earliest, latest in [(1, 0), (0, 2**45 + 1), (2**60, 2**60 + 1)]:
-        with pytest.raises(ValueError, match="a time or a length is out of range"):
+        with pytest.raises(ValueError, match=r"time .*length .*out of range"):
             make_table([earliest], [latest])
     shape = DictionaryColumn.from_list(
         [Histogram.from_buckets([[0, 2, 0.5], [2, 3, 0.5]]).shape_bytes]
     )
-    with pytest.raises(ValueError, match="shape: the length of an event differs"):
+    with pytest.raises(ValueError, match=r"^shape: .*length .*differs"):
         make_table([0], [4], shape)
 
 

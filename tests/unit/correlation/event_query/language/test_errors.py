@@ -6,6 +6,7 @@ import pytest
 
 from correlation.event_query.language.errors import QueryError
 from correlation.event_query.language.parser import parse_query
+from tests.support.messages import assert_names
 
 HEAD = "DETECT A ON event s: T not event r: U not event q: U"
 OFFSET = '"+", "-"'
@@ -230,18 +231,11 @@ def test_error_of_the_meaning(marked: str, problem: str, remedy: str) -> None:
 
 def test_variable_of_detect_in_negated_events_is_refused() -> None:
     error = refused("DETECT A {a {var X}} ON event s: T not event r: U {a {var X}} END")
-    assert [it.problem for it in error.problems] == [
-        (
-            'line 1, column 18: variable "X" occurs only in negated events, and has no '
-            "value in the "
-            "result"
-        ),
-        (
-            'line 1, column 59: variable "X" occurs only in negated events: it has no value '
-            "that they "
-            "could be compared with"
-        ),
-    ]
+    result, compared = (it.problem for it in error.problems)
+    assert result.startswith('line 1, column 18: variable "X" ')
+    assert compared.startswith('line 1, column 59: variable "X" ')
+    assert_names(result, "only in negated events", "result")
+    assert_names(compared, "only in negated events", "compared")
 
 
 def test_all_problems_are_reported_in_the_order_of_the_text() -> None:
@@ -266,7 +260,7 @@ def test_all_problems_are_reported_in_the_order_of_the_text() -> None:
 def test_deep_nesting_is_refused(inner: str, column: int) -> None:
     error = refused(f"DETECT A ON event s: T WHERE\n{inner} END")
     assert (error.line, error.column) == (2, column)
-    assert error.plain_problem == "must be nested at most 32 levels deep"
+    assert_names(error.plain_problem, "nested", "at most 32")
 
 
 @pytest.mark.parametrize("opening", ["(", "not ", "min(", "s.rt.end + 1 s ", "{"])
@@ -291,9 +285,7 @@ def test_text_that_is_long_in_canonical_form_is_refused() -> None:
 
 def test_many_events_are_refused() -> None:
     events = " ".join(f"event a{i}: T" for i in range(17))
-    assert refused(f"DETECT A ON {events} END").plain_problem == (
-        "a query must have at most 16 events"
-    )
+    assert_names(refused(f"DETECT A ON {events} END").plain_problem, "at most 16 events")
 
 
 def test_number_of_problems_is_limited() -> None:

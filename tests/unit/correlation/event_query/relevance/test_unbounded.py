@@ -24,6 +24,7 @@ from correlation.event_query.relevance.analysis import analyse_relevance
 from correlation.event_query.relevance.closure import StreamTimes
 from correlation.event_query.relevance.unbounded import UnboundedQueryError
 from tests.support.event_queries import SMALL_STREAMS, begin, end, queries
+from tests.support.messages import assert_names
 
 INSTANTS = {name: StreamTimes(name.lower(), 0, 0) for name in "ABDRQ"}
 LASTING = {name: StreamTimes(name.lower()) for name in "ABRQ"}
@@ -100,22 +101,18 @@ def test_as_few_relations_as_possible_are_named(
 
 def test_a_negated_event_that_may_come_at_any_later_time() -> None:
     after = Relation(end("a"), "<=", begin("r"))
-    with pytest.raises(
-        UnboundedQueryError,
-        match=r"events\[1\]: event r of stream r may come at any time after the result, which is "
-        r"never final; add `r\.rt\.begin <= a\.rt\.end [+] C` with a constant C",
-    ):
+    with pytest.raises(UnboundedQueryError, match="at any time after") as caught:
         analyse_relevance(query("ar", after), INSTANTS)
+    assert (caught.value.field, caught.value.alias) == ("events[1]", "r")
+    assert_names(caught.value.remedy, "add `r.rt.begin <= a.rt.end + C`")
 
 
 def test_a_negated_event_that_may_stop_any_later_combination() -> None:
     before = Relation(end("r"), "<=", begin("a"))
-    with pytest.raises(
-        UnboundedQueryError,
-        match=r"events\[1\]: event r of stream r would be kept forever; "
-        r"add `a\.rt\.begin <= r\.rt\.end [+] C` with a constant C",
-    ):
+    with pytest.raises(UnboundedQueryError, match="kept forever") as caught:
         analyse_relevance(query("ar", before), INSTANTS)
+    assert (caught.value.field, caught.value.alias) == ("events[1]", "r")
+    assert_names(caught.value.remedy, "add `a.rt.begin <= r.rt.end + C`")
 
 
 def test_events_of_any_length_need_a_bound_of_their_end() -> None:
@@ -168,7 +165,7 @@ def test_an_event_that_never_matters_needs_no_bound() -> None:
 
 
 def test_a_query_without_positive_events_is_refused() -> None:
-    with pytest.raises(InvalidFieldError, match="must have a positive event"):
+    with pytest.raises(InvalidFieldError, match="a positive event"):
         analyse_relevance(query("r", TRUE), INSTANTS)
 
 

@@ -129,7 +129,7 @@ def test_an_analysis_and_a_refusal_are_kept(monkeypatch: pytest.MonkeyPatch) -> 
     refused = parse_query("DETECT R ON event a: A event b: A END")
     problems = []
     for _ in range(2):
-        with pytest.raises(InvalidFieldError, match=r"event a of stream a would be kept") as caught:
+        with pytest.raises(InvalidFieldError, match="stream a") as caught:
             cache.analyse(refused, TYPES)
         problems.append([(it.field, it.problem, it.remedy) for it in caught.value.problems])
         # The second round finds both in the cache.

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from correlation.timing.intervals.regions import Regions, describe_regions, locate_regions
 from correlation.timing.intervals.satisfaction import satisfied
 from correlation.timing.intervals.window import TimingWindow
+from tests.support.messages import assert_names
 from tests.unit.correlation.timing.strategies import windows
 
 SEVEN_TENTHS = Fraction(7, 10)
@@ -91,7 +92,7 @@ def test_describe_regions_names_directions_lengths_and_horizon() -> None:
 
 def test_describe_regions_says_so_when_nothing_can_be_satisfied() -> None:
     described = describe_regions(TimingWindow(0, 0, 5, 9, SEVEN_TENTHS), 0, 0, 0, 0)
-    assert "'meaning': 'no target satisfies the condition'" in str(described["base_a"])
+    assert "'meaning': 'no target satisfies" in str(described["base_a"])
 
 
 def test_describe_regions_says_probe_when_narrow() -> None:
@@ -99,4 +100,4 @@ def test_describe_regions_says_probe_when_narrow() -> None:
         TimingWindow(-100_000, 100_000, None, None, SEVEN_TENTHS), 150_000, 150_000, 20_000, 200_000
     )
     assert described["window"] == "narrow"
-    assert "are probed, all others are violated" in str(described["base_a"])
+    assert_names(described["base_a"], "are probed", "all others are violated")

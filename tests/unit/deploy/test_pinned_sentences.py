@@ -1,0 +1,100 @@
+"""Tests assert codes, fields, names and values of messages, and do not compare their sentences.
+
+A sentence is a string with five consecutive words, separated by single spaces. Strings are searched
+that are compared (`==`, `in`), that `pytest.raises` matches, and that are arguments of CALLS.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TESTS = Path(__file__).parents[2]
+_WORD = r"(?:[A-Za-z][a-z']+|a)"
+SENTENCE = re.compile(rf"(?<![\w./-])(?:{_WORD}[,;:.]? ){{4}}{_WORD}(?!\w)")
+CALLS = {"startswith", "endswith", "search", "fullmatch", "assert_names", "naming"}
+# Files whose sentences are their subject, with the number of these sentences.
+PLANS = "The sentences are the content of a plan."
+PAGES = "The text is that of a page of docs/, which is generated or compared with code."
+KEPT = {
+    "unit/cli/client/test_plan.py": (3, PLANS),
+    "unit/correlation/event_query/relevance/test_describe.py": (18, PLANS),
+    "unit/correlation/topk/test_plan.py": (8, PLANS),
+    "unit/deploy/test_factored_document.py": (1, PAGES),
+    "unit/deploy/test_site.py": (6, PAGES),
+    "unit/service/api/test_wording.py": (2, "The wording of pydantic's errors is the subject."),
+}
+
+
+def test_sentences_are_compared_only_where_they_are_the_subject() -> None:
+    found: dict[str, list[str]] = {}
+    for path in sorted(set(TESTS.rglob("*.py")) - {Path(__file__)}):
+        name = path.relative_to(TESTS).as_posix()
+        for line, text in pinned(path.read_text(encoding="utf-8")):
+            found.setdefault(name, []).append(f"{name}:{line}: {text}")
+    wrong = {
+        name: sentences
+        for name in sorted(found.keys() | KEPT)
+        if len(sentences := found.get(name, [])) != KEPT.get(name, (0, ""))[0]
+    }
+    assert not wrong, "\n".join(["", *wrong, *chain.from_iterable(wrong.values())])
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("assert x == 'the window must be positive'", 1),
+        ("assert x == {'a': ['the window ' 'must be positive']}", 1),
+        ("assert x == f'the window {y} must be above all others'", 1),
+        ("assert x.startswith('the window must be positive')", 1),
+        ("raises(E, match='^the window must be positive')", 1),
+        ("assert_names(x, 'the window must be positive')", 1),
+        ("assert x == 'window: must be at least 1 µs; got 0 µs'", 1),
+        # Parts of sentences, lines of a table, patterns; strings that are not compared.
+        ("assert x == 'window: at least 1 µs; got 0 µs'", 0),
+        ("assert x == 'place  similarity  older  newer  time  key'", 0),
+        ("raises(E, match='the window .*must be positive')", 0),
+        ("x = 'the window must be positive'", 0),
+        ("assert f('the window must be positive') == 3", 0),
+    ],
+)
+def test_search_finds_sentences(source: str, found: int) -> None:
+    assert len(list(pinned(source))) == found
+
+
+def pinned(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the sentences that a test compares, with their lines."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Compare):
+            compared: list[ast.expr] = [node.left, *node.comparators]
+        elif isinstance(node, ast.Call):
+            name = (
+                node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
+            )
+            compared = [it.value for it in node.keywords if it.arg == "match"]
+            compared += node.args if name in CALLS else []
+        else:
+            continue
+        found |= {text for it in compared for text in strings(it) if SENTENCE.search(text[1])}
+    yield from sorted(found)
+
+
+def strings(node: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield the strings of an expression, except the arguments of functions that it calls."""
+    if isinstance(node, ast.JoinedStr):
+        parts = (it.value if isinstance(it, ast.Constant) else "{}" for it in node.values)
+        yield node.lineno, "".join(map(str, parts))
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.lineno, node.value
+    elif not isinstance(node, ast.Call):
+        for child in ast.iter_child_nodes(node):
+            yield from strings(child)
