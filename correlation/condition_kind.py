@@ -31,7 +31,7 @@ from correlation.resources.topics import Channel
 from correlation.sampling import StreamSample
 from correlation.warming import Algorithms, WarmUp
 
-# The whole interface is imported from here, also what is defined in `kind_fields`.
+# The whole interface is imported from here, including the definitions of `kind_fields`.
 __all__ = ["Chance", "ConditionKind", "Field", "FieldType", "Load", "NamedStream", "Values"]
 
 

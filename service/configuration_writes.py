@@ -194,7 +194,7 @@ class ConfigurationWrites:
             effects = [self._effect_of(it) for it in changes]
             offset = self.write(records_of(plan.changes), effects, by, now_us)
             applied = self._log.wait_for(offset, max(0.0, deadline - time.monotonic()))
-            # Of this write: another one waits for the turn.
+            # The tag is that of this write, because other writes wait for the turn.
             return WrittenConfiguration(plan.changes, offset, self.tag() if applied else None)
 
         return self.alone(write, dry_run=dry_run)

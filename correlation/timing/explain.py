@@ -1,4 +1,4 @@
-"""Explanation why a timing condition reports a pair, or not.
+"""Explanation of why a timing condition reports a pair or not.
 
 Problem. For two records, find the job's verdict on them as a pair of the condition, and the first
 step that failed:

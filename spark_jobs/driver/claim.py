@@ -40,7 +40,7 @@ class Claim:
     Attributes
     ----------
     attempted : Owner or None
-        Claim that replaces it, as long as Kafka has not answered whether it is in force.
+        Claim that was sent to replace `owner`, while Kafka has not answered; it may be in force.
     """
 
     def __init__(self, topics: Topics, properties: Properties, owner: Owner) -> None:
@@ -66,7 +66,7 @@ class Claim:
             self.owner = owner
 
     def replace(self) -> Owner:
-        """Replace the claim by another of this job: workers that have the former write no more.
+        """Replace the claim by another of this job; workers with the former claim write no more.
 
         Raises
         ------
@@ -75,7 +75,7 @@ class Claim:
         ProducerFencedError, UnusableProducerError
             When the claim cannot be written.
         """
-        # A commit without an answer may be in force: then the claim is found, and adopted.
+        # If a commit without an answer is in force, its claim is found in Kafka and adopted.
         self.attempted = self.attempted or self.owner.replaced()
         self.owner = self._claims.replace(self.owner, self.attempted)
         self.attempted = None

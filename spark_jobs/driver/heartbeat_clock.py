@@ -4,10 +4,11 @@ The clock of a host may be wrong, or jump. A heartbeat that is ahead of the time
 would make them late, and the slots refuse a heartbeat that is ahead of Kafka's clock: an idle
 stream would then stop. Kafka's clock is known from the job's own heartbeats. The broker stamps each
 of them when it is appended (`message.timestamp.type=LogAppendTime`), and its acknowledgement
-contains the timestamp. In between, the time goes on with a clock that never jumps. It is behind
-Kafka's clock by the time that an acknowledgement takes, at most until the driver asks for it: the
-fastest one of the last minute counts. If Kafka's clock is set back by less than five seconds, the
-time is therefore ahead of it for up to a minute, unless the host's clock is behind.
+contains the timestamp. Between acknowledgements, a clock that never jumps advances the time. The
+time is behind Kafka's clock by the delay of an acknowledgement, which includes the time until the
+driver polls for it; the shortest delay of the last minute counts. If Kafka's clock is set back by
+less than five seconds, the time is therefore ahead of it for up to a minute, unless the host's
+clock is behind.
 
 If the clock of the host is behind Kafka's clock, its own time counts: heartbeats then declare less
 than is known, which delays idle streams, but makes no event late. The same applies if the clock of
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-# Time for which the fastest acknowledgement counts; clocks drift by microseconds in it.
+# Time for which the fastest acknowledgement counts; meanwhile clocks drift apart by microseconds.
 _KEPT_US = 60_000_000
 # An acknowledgement that seems to have taken longer proves that Kafka's clock was set back.
 _SLOWEST_US = 5_000_000
@@ -50,7 +51,7 @@ class HeartbeatClock:
         self._found_at_us = 0
 
     def note_append(self, timestamp_us: int) -> None:
-        """Note when the broker has appended a record of which the acknowledgement arrives now.
+        """Note the time of the broker when it appended a record; its acknowledgement arrives now.
 
         Parameters
         ----------

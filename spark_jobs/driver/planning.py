@@ -337,7 +337,7 @@ def _plan(session: SparkSession, layout: Layout, generations: list[Generation], 
 
 
 def adopt_plan(checkpoint: Checkpoint, plan: Plan) -> Layout:
-    """Store a plan, which from now on counts also after a kill; return its layout.
+    """Store a plan, which is then in effect even after a kill; return its layout.
 
     Query and layout of the checkpoint are replaced by those of the plan.
     """

@@ -2,9 +2,9 @@
 
 Spark stores the offsets of a batch before it runs the batch, and repeats these records until the
 batch succeeds. A batch that exceeds the memory would therefore fail for ever. When a job starts, or
-plans a failed batch again (`failed_batches`), it has claimed the installation: nothing from before
-can write any more. If no part of the sink has written the unfinished batch, its offsets and its
-state are removed, and Spark plans the batch again, with the streams and conditions that are
+plans a failed batch again (`failed_batches`), it has claimed the installation, so that no earlier
+process can write any more. If no part of the sink has written the unfinished batch, its offsets and
+its state are removed, and Spark plans the batch again, with the streams and conditions that are
 registered now. If this is repeated, batches are smaller for a while (P-REPLAN in docs/proofs.md).
 """
 

@@ -1,7 +1,7 @@
 """Another number of slots for a job that runs.
 
 The wanted number is that of the config topic, or COINCIDE_SLOTS if none is registered. While it
-differs from the number of the query, the job looks from time to time whether the state can be
+differs from the number of the query, the job checks from time to time whether the state can be
 distributed. If so, the query ends between two batches, and a query with the wanted number continues
 with the distributed state. Otherwise the present query goes on.
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# A task that was cancelled ends with its Python worker's next rows.
+# A cancelled task ends when its Python worker returns the next rows.
 _TASKS_SECONDS = 30.0
 _POLL_SECONDS = 0.1
 
@@ -49,7 +49,7 @@ class StateStores:
         Returns
         -------
         bool
-            Whether nothing writes to the state of an ended query any more.
+            True if no task writes to the state of an ended query any more.
         """
         context = self._session.sparkContext
         if not str(context.master).startswith("local"):
@@ -62,7 +62,7 @@ class StateStores:
 
     def _close(self, context: SparkContext, may_wait: Callable[[], bool]) -> bool:
         # Spark's Python API knows neither running tasks nor the stores. The scheduler itself is
-        # asked: the listeners that serve the web page are behind it.
+        # asked, because the listeners that serve the web page learn of the end of a task later.
         scheduler: Any = context._jsc.sc().taskScheduler()  # noqa: SLF001 - see above
         deadline = time.monotonic() + _TASKS_SECONDS
         while _runs_tasks(scheduler):

@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 _QUIET_SECONDS = 0.5
 # Number of heartbeats without a completed batch after which a query is stalled.
 _STALLED_HEARTBEATS = 30
-# Time between two looks that counts; longer pauses of the driver say nothing about the query.
+# Max time between two looks that counts: a longer pause of the driver says nothing about the query.
 _STEP_SECONDS = 2.0
 
 
