@@ -16,7 +16,7 @@ from correlation.result_format import LIST_VERSION, ListName, as_text
 from service.log import TopicLog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from service.log import LogRecord
     from service.settings import Settings
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _LOGGER = logging.getLogger(__name__)
 # Errors of a list that is not readable as such.
 UNREADABLE, UNKNOWN_VERSION = "unreadable", "unknown_version"
+_NUMBERS = ("version", "as_of", "detected_at")
 
 
 class KeyPage(NamedTuple):
@@ -122,4 +123,17 @@ def _read(value: bytes) -> dict[str, Any]:
         return {"error": UNREADABLE}
     if not isinstance(found, dict):
         return {"error": UNREADABLE}
-    return found if found.get("v") == LIST_VERSION else {"error": UNKNOWN_VERSION}
+    if found.get("v") != LIST_VERSION:
+        return {"error": UNKNOWN_VERSION}
+    return found if _is_list(found) else {"error": UNREADABLE}
+
+
+def _is_list(record: Mapping[str, Any]) -> bool:
+    """Return whether the fields that lists of all kinds have are of their types."""
+    items = record.get("items", [])
+    return (
+        isinstance(items, list)
+        and all(isinstance(it, dict) for it in items)
+        and all(isinstance(record.get(it), int | None) for it in _NUMBERS)
+        and isinstance(record.get("error"), str | None)
+    )

@@ -66,7 +66,9 @@ class Authenticator:
         self._tokens = None if settings.oidc_issuer is None else TokenVerifier(settings, seconds)
         self._threads = CapacityLimiter(_THREADS)
         rate = settings.requests_per_second
+        # Separate memories: many addresses cannot displace callers and so renew their limits.
         self._requests = RateLimit(rate, rate * _BURST_SECONDS, seconds)
+        self._strangers = RateLimit(rate, rate * _BURST_SECONDS, seconds)
         self._failures = RateLimit(_FAILURES_PER_SECOND, FAILURES_AT_ONCE, seconds)
 
     @property
@@ -99,11 +101,11 @@ class Authenticator:
         network = network_of(address)
         if not self._is_on:
             if not self._is_local:
-                _raise_if(self._requests.take(f"address {network}"))
+                _raise_if(self._strangers.take(network))
             return replace(ANYBODY, address=address)
         credentials = read_credentials(headers)
         if credentials is None:
-            _raise_if(self._requests.take(f"address {network}"))
+            _raise_if(self._strangers.take(network))
             raise UnauthenticatedError(f"credentials are missing; {_HOW}", _REALM)
         caller = await self._find(credentials)
         if caller is None:
@@ -112,6 +114,15 @@ class Authenticator:
             raise UnauthenticatedError(f"the credentials are not valid; {_HOW}", _INVALID)
         _raise_if(self._requests.take(f"{caller.method} {caller.name}"))
         return replace(caller, address=address)
+
+    def owner_of(self, caller: Caller) -> str | None:
+        """Return the name under which a caller's streams are counted; None: without a limit.
+
+        An open service counts the streams of an address, unless only this machine reaches it.
+        """
+        if caller.method != "none":
+            return f"{caller.method} {caller.name}"
+        return None if self._is_local else f"address {network_of(caller.address or '')}"
 
     def is_valid(self, caller: Caller) -> bool:
         """Return whether the credentials of a caller have neither expired nor been revoked."""

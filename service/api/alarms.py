@@ -217,15 +217,15 @@ async def get_alarms(
     for name in ("limit", "after"):
         if name in request.query_params:
             raise _wrong(name, "is not a parameter of a stream", "leave it out")
-    readers = plane.alarms.readers
-    owner = None if caller.method == "none" else f"{caller.method} {caller.name}"
+    readers, authenticator = plane.alarms.readers, request.app.state.authenticator
+    owner = authenticator.owner_of(caller)
     readers.check_room(owner)
     reader = await to_thread.run_sync(
         plane.alarms.open, selection, last_event_id, limiter=threads.streams
     )
     # Nothing may wait between this line and the response, which removes the reader.
     readers.add(reader, asyncio.get_running_loop(), owner)
-    valid = partial(request.app.state.authenticator.is_valid, caller)
+    valid = partial(authenticator.is_valid, caller)
     return AlarmStream(reader, readers, valid)
 
 

@@ -363,6 +363,27 @@ def test_caller_opens_half_of_the_live_streams(kafka_bootstrap: str, tmp_path: P
         assert [it.data["record"]["number"] for it in opened.take(1)] == [1]
 
 
+def test_address_opens_half_of_the_live_streams_of_an_open_service(kafka_bootstrap: str) -> None:
+    settings = fresh_settings(
+        kafka_bootstrap,
+        host="0.0.0.0",  # noqa: S104 - the test's service listens on loopback all the same
+        open_to_everyone=True,
+        requests_per_second=0,
+        alarm_readers=2,
+    )
+    with running(settings) as service, ExitStack() as streams:
+        streams.enter_context(listening(service.client))
+        refused = service.client.get("/v1/alarms", headers=ACCEPT)
+        assert (refused.status_code, refused.json()["error_code"]) == (503, 50305)
+        assert "1 live streams of address 127.0.0.1 are open" in refused.json()["detail"]
+        elsewhere = httpx.HTTPTransport(local_address="127.0.0.2")
+        base_url = service.client.base_url
+        other = httpx.Client(base_url=base_url, transport=elsewhere, timeout=PATIENCE_SECONDS)
+        opened = streams.enter_context(listening(streams.enter_context(other)))
+        produce(kafka_bootstrap, settings.topics.alarms, [result(1)])
+        assert [it.data["record"]["number"] for it in opened.take(1)] == [1]
+
+
 def test_live_stream_ends_with_the_token_of_its_caller(kafka_bootstrap: str) -> None:
     passed_us = 0
     with running_issuer() as issuer:

@@ -11,7 +11,9 @@ import pytest
 from starlette.datastructures import Headers
 
 from service.access.authentication import _THREADS, Authenticator
-from service.access.callers import ANYBODY
+from service.access.callers import ANYBODY, Caller, Role
+from service.access.keys import new_key, write_keys
+from service.access.rates import _CALLERS
 from service.access.signing_keys import MIN_INTERVAL_SECONDS
 from service.errors import TooManyRequestsError, UnauthenticatedError
 from service.settings import Settings
@@ -20,6 +22,7 @@ from tests.support.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 HOME, AWAY = "192.0.2.1", "192.0.2.2"
 
@@ -115,3 +118,46 @@ def test_requests_of_an_address_are_limited_without_access_control(
     assert refused(AWAY) == (2 if is_limited else 0)
     clock.seconds += 1
     assert refused(HOME) == (7 if is_limited else 0)
+
+
+def test_flood_of_addresses_does_not_renew_the_limit_of_a_caller(tmp_path: Path) -> None:
+    key, text = new_key("vera", "viewer", (), 0)
+    path = tmp_path / "keys.json"
+    write_keys(path, [key])
+    settings = Settings(keys_file=path, requests_per_second=1)
+    authenticator = Authenticator(settings, lambda: 0, Clock())
+
+    async def ask() -> list[bool]:
+        allowed = []
+        for _ in range(2):
+            for _ in range(3):
+                try:
+                    await authenticator.authenticate(bearer(text), HOME)
+                    allowed.append(True)
+                except TooManyRequestsError:
+                    allowed.append(False)
+            for number in range(_CALLERS + 1):
+                address = f"198.51.{number >> 8}.{number & 255}"
+                with pytest.raises(UnauthenticatedError):
+                    await authenticator.authenticate(Headers({}), address)
+        return allowed
+
+    assert asyncio.run(ask()) == [True, True, False, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("host", "address", "owner"),
+    [
+        ("127.0.0.1", "127.0.0.1", None),
+        ("192.0.2.9", AWAY, f"address {AWAY}"),
+        ("::", "2001:db8::1", "address 20010db800000000/64"),
+    ],
+)
+def test_streams_of_an_open_service_are_counted_by_address(
+    host: str, address: str, owner: str | None
+) -> None:
+    authenticator = Authenticator(Settings(host=host, open_to_everyone=True), lambda: 0, Clock())
+    caller = asyncio.run(authenticator.authenticate(Headers({}), address))
+    assert authenticator.owner_of(caller) == owner
+    vera = Caller("vera", Role.VIEWER, method="key", address=address)
+    assert authenticator.owner_of(vera) == "key vera"
