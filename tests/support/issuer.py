@@ -10,6 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 import jwt
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
 
 if TYPE_CHECKING:
@@ -19,11 +21,25 @@ AUDIENCE = "coincide"
 DISCOVERY = "/.well-known/openid-configuration"
 KEYS = "/keys"
 _HOUR = 3600
+SigningKey = RSAPrivateKey | ec.EllipticCurvePrivateKey | Ed25519PrivateKey
+_CURVES: dict[str, ec.EllipticCurve] = {
+    "ES256": ec.SECP256R1(),
+    "ES384": ec.SECP384R1(),
+    "ES512": ec.SECP521R1(),
+}
 
 
 def new_signing_key() -> RSAPrivateKey:
     """Return a new RSA key."""
     return generate_private_key(public_exponent=65537, key_size=2048)
+
+
+def new_key_of(algorithm: str) -> SigningKey:
+    """Return a new key for an algorithm of signatures."""
+    if algorithm == "EdDSA":
+        return Ed25519PrivateKey.generate()
+    curve = _CURVES.get(algorithm)
+    return new_signing_key() if curve is None else ec.generate_private_key(curve)
 
 
 class Issuer:
@@ -37,7 +53,7 @@ class Issuer:
 
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}"
-        self.keys = {"first": new_signing_key()}
+        self.keys: dict[str, SigningKey] = {"first": new_signing_key()}
         # Answers that replace the ordinary ones, by path: status and body.
         self.replaced: dict[str, tuple[int, bytes]] = {}
         self.requests: list[str] = []
@@ -70,15 +86,27 @@ class Issuer:
         return {name: it for name, it in claims.items() if it is not None}
 
     def token(self, key_id: str | None = "first", **changes: object) -> str:
-        """Return a token that is signed with a key of the issuer."""
+        """Return a token that is signed with an RSA key of the issuer."""
+        return self.sign(self.claims(**changes), key_id)
+
+    def sign(
+        self, claims: dict[str, Any], key_id: str | None = "first", algorithm: str = "RS256"
+    ) -> str:
+        """Return claims that are signed with a key of the issuer."""
         headers = None if key_id is None else {"kid": key_id}
         key = self.keys[key_id or "first"]
-        return jwt.encode(self.claims(**changes), key, algorithm="RS256", headers=headers)
+        return jwt.encode(claims, key, algorithm=algorithm, headers=headers)
 
 
-def public_jwk(key_id: str, key: RSAPrivateKey) -> dict[str, Any]:
+def public_jwk(key_id: str, key: SigningKey) -> dict[str, Any]:
     """Return the public part of a key as a JSON Web Key."""
-    found: dict[str, Any] = jwt.algorithms.RSAAlgorithm.to_jwk(key.public_key(), as_dict=True)
+    found: dict[str, Any]
+    if isinstance(key, RSAPrivateKey):
+        found = jwt.algorithms.RSAAlgorithm.to_jwk(key.public_key(), as_dict=True)
+    elif isinstance(key, Ed25519PrivateKey):
+        found = jwt.algorithms.OKPAlgorithm.to_jwk(key.public_key(), as_dict=True)
+    else:
+        found = jwt.algorithms.ECAlgorithm.to_jwk(key.public_key(), as_dict=True)
     return found | {"kid": key_id, "use": "sig"}
 
 

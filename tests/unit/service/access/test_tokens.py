@@ -6,7 +6,7 @@ import base64
 import hashlib
 import hmac
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import jwt
 import pytest
@@ -17,12 +17,13 @@ from service.access.callers import Caller, Role
 from service.access.signing_keys import MIN_INTERVAL_SECONDS, UnknownKeyError
 from service.access.tokens import TokenVerifier
 from service.errors import IssuerError
-from service.settings import Settings
+from service.settings import Algorithm, Settings
 from tests.support.issuer import (
     AUDIENCE,
     DISCOVERY,
     KEYS,
     Issuer,
+    new_key_of,
     new_signing_key,
     public_jwk,
     running_issuer,
@@ -138,6 +139,45 @@ def test_text_that_is_not_a_token_is_refused(issuer: Issuer, text: str) -> None:
 
 def test_algorithm_that_is_not_accepted_is_refused(issuer: Issuer) -> None:
     assert verifier(issuer, oidc_algorithms=["ES256"]).verify(issuer.token()) is None
+
+
+@pytest.mark.parametrize("name", get_args(Algorithm))
+def test_token_of_each_algorithm_is_accepted_with_its_key_only(issuer: Issuer, name: str) -> None:
+    issuer.keys = {"first": new_signing_key(), "other": new_key_of(name)}
+    # RS256 and ES256 are accepted without a setting.
+    changes: dict[str, Any] = {} if name in {"RS256", "ES256"} else {"oidc_algorithms": [name]}
+    tokens = verifier(issuer, **changes)
+    token = issuer.sign(issuer.claims(), "other", name)
+    assert tokens.verify(token) == Caller("ada", Role.VIEWER, (), "token")
+    header, _, signature = token.split(".")
+    assert tokens.verify(f"{header}.{part(issuer.claims(sub='eve'))}.{signature}") is None
+    stranger = new_key_of(name)
+    forged = jwt.encode(issuer.claims(), stranger, algorithm=name, headers={"kid": "other"})
+    assert tokens.verify(forged) is None
+    assert verifier(issuer, oidc_algorithms=["RS384"]).verify(token) is None or name == "RS384"
+
+
+@pytest.mark.parametrize(("kind", "alg"), [("ES256", "RS256"), ("RS256", "ES256")])
+def test_token_signed_with_a_key_of_another_type_is_refused(
+    issuer: Issuer, kind: str, alg: str
+) -> None:
+    issuer.keys = {"first": new_key_of(kind)}
+    forged = jwt.encode(issuer.claims(), new_key_of(alg), algorithm=alg, headers={"kid": "first"})
+    assert verifier(issuer).verify(forged) is None
+    assert verifier(issuer).verify(issuer.sign(issuer.claims(), "first", kind)) is not None
+
+
+@pytest.mark.parametrize("alg", ["HS256", "RS256", "ES256"])
+def test_shared_secret_among_the_keys_of_the_issuer_is_not_used(issuer: Issuer, alg: str) -> None:
+    secret = b"a secret that the issuer published by mistake"
+    shared = {"kty": "oct", "kid": "shared", "k": base64.urlsafe_b64encode(secret).decode()}
+    keys = [shared, public_jwk("first", issuer.keys["first"])]
+    issuer.replaced = {KEYS: (200, json.dumps({"keys": keys}).encode())}
+    signed = f"{part({'alg': alg, 'typ': 'JWT', 'kid': 'shared'})}.{part(issuer.claims())}"
+    signature = base64.urlsafe_b64encode(hmac.new(secret, signed.encode(), hashlib.sha256).digest())
+    tokens = verifier(issuer)
+    assert tokens.verify(f"{signed}.{signature.rstrip(b'=').decode()}") is None
+    assert tokens.verify(issuer.token()) is not None
 
 
 @pytest.mark.parametrize("name", ["HS256", "none", "RS1"])
