@@ -103,7 +103,7 @@ nightly: setup jars clients kernels classes ## all tests, with more examples
 	$(THREE) -m "$(STACKED)" tests/integration tests/rest
 	HYPOTHESIS_PROFILE=deep $(PARALLEL) tests/conformance/test_many_pairs.py
 
-demo: setup ## flights, weather and chat messages through Kafka and Spark, results checked against plain references
+demo: setup ## flights, weather and chat messages through Kafka and Spark, with results that are checked
 	$(BIN)/coincide demo
 
 bench: setup jars ## measure speed and memory, and write the tables and figures of docs/

@@ -130,7 +130,8 @@ def _on_delays(stream: Stream, facts: ContractFacts) -> Iterator[str]:
     share = f"{facts.late:,} of {facts.events:,} events ({_percent(facts.late, facts.events)})"
     if delays is None:
         if facts.late:
-            yield f"{share} were late, and pairs may have been missed; raise max_delay ({declared})"
+            missed = f"{share} were late, and results may have been missed"
+            yield f"{missed}; raise max_delay ({declared})"
         return
     slowest = f"the slowest event {_took(delays.max_us)}"
     early_us = max(0, -delays.min_us)
@@ -138,7 +139,7 @@ def _on_delays(stream: Stream, facts: ContractFacts) -> Iterator[str]:
         slowest += f", the quickest {_took(delays.min_us)}"
     needed_us = max(0, delays.max_us + early_us)
     if facts.late:
-        missed = f"{share} were late, and pairs may have been missed:"
+        missed = f"{share} were late, and results may have been missed:"
         remedy = f"raise it to {describe_duration(needed_us)} or more"
         if needed_us > DURATION_LIMIT_US:
             yield (
@@ -162,7 +163,7 @@ def _on_delays(stream: Stream, facts: ContractFacts) -> Iterator[str]:
         near = _percent(facts.near.get("max_delay", 0), facts.events)
         yield (
             f"{slowest}; max_delay is {declared}, and {near} of the events took more than 90 % of "
-            "it: an event that exceeds it is late and may miss pairs; raise max_delay"
+            "it: an event that exceeds it is late and may miss results; raise max_delay"
         )
     elif facts.events >= ENOUGH:
         yield from _on_large_delay(declared_us, delays, needed_us)
@@ -180,7 +181,7 @@ def _on_large_delay(declared_us: int, delays: Spread, needed_us: int) -> Iterato
     elif declared_us >= _FIVE * common_us:
         yield (
             f"{shown} {_larger(declared_us, common_us)} than 99 % of the events need; with a lower "
-            "max_delay, slow events are late and their pairs may be missed"
+            "max_delay, slow events are late and may miss results"
         )
 
 
@@ -201,8 +202,8 @@ def _on_lengths(stream: Stream, facts: ContractFacts) -> Iterator[str]:
         spread = describe_duration(fixed)
         yield (
             f"the mapping makes every event {spread} long, but the stream declares {min_length} to "
-            f"{max_length}; set min_uncertainty and max_uncertainty to {spread}: regions then "
-            "decide more pairs"
+            f"{max_length}; set min_uncertainty and max_uncertainty to {spread}: decisions "
+            "are then faster"
         )
         return
     enough = facts.events >= ENOUGH
@@ -216,8 +217,8 @@ def _on_lengths(stream: Stream, facts: ContractFacts) -> Iterator[str]:
         )
     elif enough and max_uncertainty_us >= _HALF * lengths.max_us:
         yield (
-            f"{max_seen}, but max_uncertainty is {max_length}; lower max_uncertainty: regions then "
-            "decide more pairs, and buffers are smaller"
+            f"{max_seen}, but max_uncertainty is {max_length}; lower max_uncertainty: decisions "
+            "are then faster, and buffers are smaller"
         )
     if min_uncertainty_us and facts.near.get("min_uncertainty", 0):
         yield (
@@ -226,8 +227,8 @@ def _on_lengths(stream: Stream, facts: ContractFacts) -> Iterator[str]:
         )
     elif enough and lengths.min_us - min_uncertainty_us >= max_uncertainty_us // _QUARTER:
         yield (
-            f"{min_seen}, but min_uncertainty is {min_length}; raise min_uncertainty: the order "
-            "then decides more pairs"
+            f"{min_seen}, but min_uncertainty is {min_length}; raise min_uncertainty: decisions "
+            "are then faster"
         )
 
 

@@ -38,6 +38,8 @@ class StoredState(NamedTuple):
         Filters with constants of the declared types, as JSON values; empty without filters.
     groups : int
         Number of groups of the grid; 1 without a grid.
+
+    The form has no version: the versions of the manifest and of the published state cover it.
     """
 
     as_of_us: int

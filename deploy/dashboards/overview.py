@@ -91,7 +91,7 @@ def _rates() -> tuple[Panel, ...]:
         ),
         Panel(
             "Late events and dead letters",
-            "Late events are written to the late topic and may miss pairs; dead letters are "
+            "Late events are written to the late topic and may miss results; dead letters are "
             "records that are not events.",
             (
                 Query(rate("events_late_total", "stream"), "late: {{stream}}"),

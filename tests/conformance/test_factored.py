@@ -18,8 +18,9 @@ from correlation.engine.program import Block, Outcome, Program
 from correlation.operators import OutputRecord
 from correlation.resources.histogram import Bucket, Histogram
 from correlation.resources.partitioning import Partitioning
-from correlation.timing.factored.expanding import Expander, expand
+from correlation.timing.factored.expanding import Expander
 from tests.oracle.intervals import is_satisfied, probability
+from tests.support.factored import expand
 from tests.support.messages import assert_names
 from tests.support.slots import (
     CONDITIONS,

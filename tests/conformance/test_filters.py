@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from correlation.engine.heartbeats import CLOSED, Heartbeat
 from correlation.engine.program import Block, Control, Program
 from correlation.timing.conditions import ALGORITHM_CHOICES
-from correlation.timing.factored.expanding import expand
 from tests.conformance.test_grid import Grid
+from tests.support.factored import expand
 from tests.support.filters import DECLARED, draw_attributes, draw_where
 from tests.support.histogram_slots import (
     expected_pairs,

@@ -14,8 +14,8 @@ from cli.settings import Settings
 from cli.stack.broker import free_port
 from correlation.reasons import Reason
 from correlation.resources.topics import Topics, error_headers
-from correlation.timing.factored.expanding import expand
 from tests.support.command import coincide, running_service
+from tests.support.factored import expand
 from tests.support.kafka import (
     Sent,
     create_topics,

@@ -12,6 +12,7 @@ from tests.crash.judge import judge
 from tests.support.formats import FIXTURES, PREFIX, Fixture, Line, restore, sent_events
 from tests.support.job import JobUnderTest, total
 from tests.support.kafka import Sent, produce, read_committed
+from tests.support.messages import assert_names
 from tests.support.patience import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def test_job_continues_with_the_topics_of_an_earlier_version(
         assert job.process.exit_code == 0, job.process.log_end(2000)
     finally:
         job.process.stop(5)
-    assert "the state is rebuilt from Kafka" in job.process.log_path.read_text()
+    assert_names(job.process.log_path.read_text(), "rebuilt from Kafka")
     slots = job.wait_for_slots(bool)
     consumed = {name: total(slots, "events_consumed_total", stream=name) for name in sent}
     verdict = judge(job, job.streams, sent, fixture.conditions(), consumed)

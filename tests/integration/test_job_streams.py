@@ -19,7 +19,7 @@ from correlation.resources.histogram import Histogram
 from correlation.resources.records import Resource, stream_to_document
 from correlation.resources.streams import Stream
 from correlation.resources.template import Template
-from correlation.timing.factored.expanding import expand
+from tests.support.factored import expand
 from tests.support.job import JobUnderTest, total
 from tests.support.kafka import Sent, produce
 from tests.support.patience import MAX_DELAY_US

@@ -167,7 +167,11 @@ def _first_event_kernel(
 def _last_event_kernel(
     numbers: Int64s, limits: Int64s, groups: Groups, first: int, last: int, found: Int64s
 ) -> int:
-    """Raise `found` to the last event of the group up to each limit; as `_first_event_kernel`."""
+    """Raise `found` to the last event of the group up to each limit; as `_first_event_kernel`.
+
+    The comparisons and the end of the search are those of the other direction. A shared kernel
+    would choose them for each combination.
+    """
     searches = 0
     group, searched = -1, np.int64(-1)
     for i in range(len(numbers)):

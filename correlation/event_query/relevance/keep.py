@@ -48,11 +48,6 @@ class KeepFunction:
 
     offsets: Mapping[str, Distance]
 
-    @property
-    def finite(self) -> bool:
-        """Whether events are deleted at some time: no offset is -inf."""
-        return -math.inf not in self.offsets.values()
-
     def value(self, bounds: Mapping[str, Distance]) -> Distance:
         """Return the keep value: events whose time is at most this are not needed, in µs."""
         return min((bounds[it] + by for it, by in self.offsets.items()), default=math.inf)

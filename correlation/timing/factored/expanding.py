@@ -7,7 +7,6 @@ passed on unchanged, so that a topic may contain both forms.
 
 from __future__ import annotations
 
-import json
 from binascii import Error as Base64Error
 from binascii import a2b_base64
 from dataclasses import dataclass, field
@@ -28,7 +27,7 @@ from correlation.timing.intervals.integral import pair_probability
 from correlation.timing.intervals.window import UNBOUNDED_US
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
 Alarm = dict[str, Any]
 
@@ -148,24 +147,6 @@ class Expander:
         table.uses -= 1
         if table.uses == 0:
             del self._tables[ident]
-
-
-def expand(values: Iterable[bytes | str]) -> Iterator[Alarm]:
-    """Yield the alarms of a partition's records.
-
-    Parameters
-    ----------
-    values : iterable of bytes or str
-        Values of the records, in order; tables before the base records that refer to them.
-
-    Raises
-    ------
-    MissingTableError, UnknownRecordVersionError, InvalidRecordError
-        See `Expander.take`.
-    """
-    expander = Expander()
-    for value in values:
-        yield from expander.take(json.loads(value))
 
 
 def _read_table(fields: Fields) -> _Table:

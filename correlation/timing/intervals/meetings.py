@@ -232,7 +232,7 @@ def _count_in_reach_kernel(
     groups: NDArray[np.int64],
     reach: tuple[int, int],
 ) -> int:
-    """Return the number of pairs in reach."""
+    """Return the number of pairs in reach; `_find_meetings_kernel` merges what this counts."""
     count = 0
     for g in range(len(groups)):
         first = groups[g, 2]

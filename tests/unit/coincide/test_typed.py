@@ -50,8 +50,7 @@ def test_program_that_uses_the_reader_is_checked(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    assert done.stdout.splitlines()[0] == (
-        'consumer.py:4: error: Incompatible types in assignment (expression has type "str", '
-        'variable has type "int")  [assignment]'
-    )
+    first = done.stdout.splitlines()[0]
+    assert first.startswith("consumer.py:4: error: ")
+    assert first.endswith("[assignment]")
     assert done.stdout.count("error: ") == 1

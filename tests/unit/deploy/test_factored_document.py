@@ -20,9 +20,9 @@ from correlation.resources.attributes import Attribute
 from correlation.resources.records import Resource
 from correlation.resources.streams import Stream
 from correlation.timing.alarm_format import FACTORED_TYPE
-from correlation.timing.factored.expanding import expand
 from service.documents.fields import Document
 from service.documents.models import ConditionDocument
+from tests.support.factored import expand
 from tests.support.filters import DECLARED, draw_attributes
 from tests.support.slots import CONDITIONS, Slot, control_record, draw_arrivals, make_block
 

@@ -27,6 +27,7 @@ PAGES = "The text is that of a page of docs/, which is generated or compared wit
 KEPT = {
     "unit/cli/client/test_plan.py": (3, PLANS),
     "unit/correlation/event_query/relevance/test_describe.py": (18, PLANS),
+    "unit/correlation/event_query/test_stated_times.py": (4, PLANS),
     "unit/correlation/topk/test_plan.py": (8, PLANS),
     "unit/deploy/test_factored_document.py": (1, PAGES),
     "unit/deploy/test_site.py": (6, PAGES),

@@ -115,14 +115,13 @@ def test_unbounded_query_is_refused_with_its_place() -> None:
 def test_a_result_that_ends_before_it_begins_on_all_streams_is_refused_with_its_place() -> None:
     done = _check("DETECT A ON event s: Smoke\nWHERE A.rt.begin = s.rt.end + 1 s END")
     assert done.exit_code == 1
-    assert done.output.splitlines()[0] == (
-        "<stdin>:2:7: error: a result A ends before it begins: its begin is s.rt.end + 1 s and its "
-        "end is s.rt.end; state another time of the result"
-    )
+    first = done.output.splitlines()[0]
+    assert first.startswith("<stdin>:2:7: error: a result A ends ")
+    assert_names(first, "begin is s.rt.end + 1 s", "end is s.rt.end")
     # Events may be shorter than an hour, or longer.
     done = _check("DETECT A ON event s: Smoke\nWHERE A.rt.end = s.rt.begin + 1 h END")
     assert done.exit_code == 0
-    assert "event s of stream smoke may end at any time after its begin" in done.output
+    assert_names(done.output, "event s of stream smoke", "at any time")
 
 
 def test_a_query_whose_bounds_depend_on_the_declaration_is_valid_with_a_note() -> None:

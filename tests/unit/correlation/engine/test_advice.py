@@ -84,7 +84,7 @@ REJECTED: dict[str, int] = {
         (
             STREAM,
             middle([SECOND] * (ENOUGH - 2) + [12 * SECOND] * 2, late=2),
-            ["2 of 1,000 events (0.20 %) were late, and pairs may have been missed: the slowest"],
+            ["2 of 1,000 events (0.20 %) were late, and results may have been missed: the slowest"],
         ),
         # Some are in Kafka before their interval ends: what counts is the distance.
         (
@@ -106,12 +106,12 @@ REJECTED: dict[str, int] = {
         (
             STREAM,
             facts_of(STREAM, [SECOND], [SECOND], late=1),
-            ["(100 %) were late, and pairs may have been"],
+            ["(100 %) were late, and results may have been"],
         ),
         (
             replace(STREAM, clock="replay"),
             facts_of(STREAM, [SECOND] * 4, None, late=1),
-            ["1 of 4 events (25 %) were late, and pairs may have been missed; raise max_delay"],
+            ["1 of 4 events (25 %) were late, and results may have been missed; raise max_delay"],
         ),
         (
             RHO,

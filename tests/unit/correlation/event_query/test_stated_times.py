@@ -20,6 +20,7 @@ from correlation.event_query.plan import derive_costs, plan_query
 from correlation.explaining import GivenRecord
 from correlation.resources.mapping import EventMapping
 from correlation.resources.streams import Stream
+from tests.support.messages import assert_names, naming
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
@@ -115,7 +116,7 @@ def test_a_result_that_may_end_before_it_begins_is_refused_at_its_place() -> Non
     assert (error.field, error.place.line, error.place.column) == ("query", 3, 3)
     assert error.problem.endswith("its begin is f.rt.end and its end is s.rt.end")
     assert error.remedy.startswith("add the relation `f.rt.end <= s.rt.end`")
-    with pytest.raises(InvalidFieldError, match=r"^query\.where: a result Pair may end before it"):
+    with pytest.raises(InvalidFieldError, match=r"^query\.where: a result Pair"):
         check_streams(condition(REVERSED, as_json=True), STREAMS)
     check_streams(condition(f"{REVERSED}, f.rt.end <= s.rt.end"), STREAMS)
 
@@ -123,9 +124,11 @@ def test_a_result_that_may_end_before_it_begins_is_refused_at_its_place() -> Non
 def test_a_result_that_begins_after_its_usual_end_is_refused_there() -> None:
     with pytest.raises(InvalidFieldError) as refused:
         check_streams(condition(f"{ABSENCE}, Alarm.rt.begin = s.rt.end + 1 s"), STREAMS)
-    assert str(refused.value) == (
-        "query: line 2, column 63: a result Alarm ends before it begins: its begin is "
-        "s.rt.end + 1 s and its end is s.rt.end; state another time of the result"
+    assert_names(
+        refused.value,
+        "query: line 2, column 63: a result Alarm",
+        "begin is s.rt.end + 1 s",
+        "end is s.rt.end",
     )
 
 
@@ -135,5 +138,5 @@ def test_the_length_of_events_decides_on_the_order() -> None:
     smoke = replace(STREAMS["smoke"], mapping=lasting, max_length_us=60 * MINUTE)
     check_streams(condition(text), STREAMS | {"smoke": smoke})
     longer = replace(smoke, max_length_us=60 * MINUTE + 1)
-    with pytest.raises(InvalidFieldError, match="may end before it begins"):
+    with pytest.raises(InvalidFieldError, match=naming("Alarm", "may end before")):
         check_streams(condition(text), STREAMS | {"smoke": longer})

@@ -20,9 +20,10 @@ from correlation.operators import Encode, encode_json
 from correlation.timing.alarms import AttributeNames, PairBatch, UnmatchedBatch
 from correlation.timing.conditions import TimingCondition
 from correlation.timing.factored.batch import FactoredBatch
-from correlation.timing.factored.expanding import Expander, MissingTableError, expand
+from correlation.timing.factored.expanding import Expander, MissingTableError
 from correlation.timing.factored.search import correlate_spans
 from correlation.timing.intervals.pairs import Side
+from tests.support.factored import expand
 
 DOCUMENT = {"kind": "mutual_deadline", "a": "x", "b": "y", "window_us": 100, "threshold": "0.7"}
 VALUES: list[dict[str, Any]] = [

@@ -17,6 +17,7 @@ from spark_jobs.driver.rescaling import Attempt, Rescaling
 from spark_jobs.driver.streams_in_force import StreamsInForce
 from spark_jobs.errors import RescaleRefusedError, UnequalSlotsError
 from spark_jobs.worker.slot_records import SlotRecord
+from tests.support.messages import assert_names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -155,7 +156,9 @@ def test_job_goes_on_when_a_batch_does_not_help(monkeypatch: pytest.MonkeyPatch)
     world = World(monkeypatch)
     world.hold(APART)
     assert not world.rescaling.is_due
-    assert world.reported == (2, 4, "the slots have not published the same batch")
+    assert world.reported is not None
+    assert world.reported[:2] == (2, 4)
+    assert_names(world.reported[2], "slots", "the same batch")
 
 
 def test_batch_that_failed_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:

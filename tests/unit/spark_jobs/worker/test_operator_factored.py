@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from correlation.resources.records import Resource
-from correlation.timing.factored.expanding import expand
 from spark_jobs.worker.envelope import Record
+from tests.support.factored import expand
 from tests.support.workload import NearCondition, Occurrence
 from tests.unit.spark_jobs.worker.test_operator import (
     EVENTS,

@@ -139,7 +139,7 @@ def form(alias: str, type_: str = "Alarm") -> dict[str, object]:
 def test_json_form_states_and_refuses_times_alike() -> None:
     stated = parse_query(f"{ONE} WHERE Alarm.rt.end = s.rt.end + 0.005 ms END")
     assert query_from_document(form("s")) == stated
-    with pytest.raises(InvalidFieldError, match=r"where\.right\.term\.alias: the time of the res"):
+    with pytest.raises(InvalidFieldError, match=r"where\.right\.term\.alias: the time "):
         query_from_document(form("r"))
 
 
@@ -150,5 +150,5 @@ def test_json_form_of_a_result_that_text_cannot_name_is_refused(type_: str) -> N
 
 
 def test_offset_of_a_time_is_limited() -> None:
-    with pytest.raises(InvalidFieldError, match="must be shifted by at most"):
+    with pytest.raises(InvalidFieldError, match="shifted by at most"):
         parse_query(f"{ONE} WHERE Alarm.rt.end = s.rt.end + 20000 d END")

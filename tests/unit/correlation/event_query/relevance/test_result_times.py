@@ -20,6 +20,7 @@ from correlation.event_query.relevance.inputs import read_inputs
 from correlation.event_query.relevance.split import split_formula
 from tests.oracle.event_queries import results, times_of
 from tests.support.event_queries import MINUTE, events_at, judged, solution
+from tests.support.messages import assert_names
 from tests.unit.correlation.event_query.relevance.test_attained import FAR, bounded_queries
 
 INSTANTS = {it: StreamTimes(it.lower(), 0, 0) for it in ("Smoke", "Report", "Fire")}
@@ -61,16 +62,8 @@ def test_a_result_with_the_begin_of_an_event_needs_the_max_length_of_its_stream(
     with pytest.raises(InvalidFieldError) as refused:
         analysed(f"{ABSENCE}, Alarm.rt.end = s.rt.begin", Smoke=lasting)
     (error,) = refused.value.problems
-    assert (error.problem, error.remedy) == (
-        (
-            "event s of stream smoke may end at any time after its begin, the time of the result, "
-            "which is never final"
-        ),
-        (
-            "add `s.rt.end <= s.rt.begin + C` with a constant C, or declare the max_length of "
-            "stream smoke"
-        ),
-    )
+    assert_names(error.problem, "event s of stream smoke", "at any time")
+    assert_names(error.remedy, "s.rt.end <= s.rt.begin + C", "max_length of stream smoke")
     mended = f"{ABSENCE}, s.rt.end <= s.rt.begin + 3 min, Alarm.rt.end = s.rt.begin"
     assert analysed(mended, Smoke=lasting).leads["s"] == -3 * MINUTE
     # The end bounds the later one of both.

@@ -21,16 +21,13 @@ from correlation.kinds import condition_from_document
 from correlation.operators import Encode, encode_json
 from correlation.timing.conditions import TimingCondition
 from correlation.timing.factored.batch import FactoredBatch
-from correlation.timing.factored.expanding import (
-    Expander,
-    MissingTableError,
-    expand,
-)
+from correlation.timing.factored.expanding import Expander, MissingTableError
 from correlation.timing.factored.layout import lay_out
 from correlation.timing.factored.ranges import max_in_ranges
 from correlation.timing.factored.search import Spans, correlate_spans
 from correlation.timing.intervals.pairs import Side
 from correlation.timing.intervals.window import TimingWindow
+from tests.support.factored import expand
 from tests.unit.correlation.timing.sides import (
     WINDOWS,
     correlate,
