@@ -15,6 +15,7 @@ from correlation.errors import CorrelationError
 from correlation.kinds import KINDS
 from correlation.newest_records import NewestRecords
 from correlation.resources.records import Resource, resource_key
+from correlation.resources.times import describe_moment
 from correlation.result_format import LIST_VERSION, ListName, as_text
 from kafka_client.consumers import is_record, open_consumer, read_ranges
 from kafka_client.messages import as_bytes
@@ -95,10 +96,10 @@ def follow_lists(
             if message.value() is not None:
                 present[key] = message
         for _, message in sorted(present.items()):
-            yield from _updates(message, name, report)
+            yield from _updates(message, name, lists, report)
         consumer.assign([TopicPartition(*place, found.end) for place, found in ranges.items()])
         for message in _records(consumer):
-            yield from _updates(message, name, report)
+            yield from _updates(message, name, lists, report)
 
 
 def _records(consumer: UserConsumer) -> Iterator[Message]:
@@ -108,23 +109,40 @@ def _records(consumer: UserConsumer) -> Iterator[Message]:
             yield message
 
 
-def _updates(message: Message, name: str, report: Callable[[str], object]) -> Iterator[Update]:
+def _updates(
+    message: Message, name: str, lists: Lists, report: Callable[[str], object]
+) -> Iterator[Update]:
     """Yield the list in a record, if it belongs to the condition."""
     try:
         found = ListName.from_record_key(as_bytes(message.key()) or b"")
         if found.condition != name:
             return
-        yield _read(found, as_bytes(message.value()))
+        update = _read(found, as_bytes(message.value()), lists)
     except (ValueError, CorrelationError) as error:
         place = f"{message.topic()}-{message.partition()}@{message.offset()}"
         report(f"{place}: is not a list: {error}; it is skipped")
+        return
+    yield update
 
 
-def _read(name: ListName, value: bytes | None) -> Update:
+def _read(name: ListName, value: bytes | None, lists: Lists) -> Update:
     if value is None:
         key = {} if name.key is None else {"key": as_text(name.key)}
         return {"condition": name.condition, **key, "items": None}
     found = orjson.loads(value)
     if not isinstance(found, dict) or found.get("v") != LIST_VERSION:
         raise ValueError("another version of this software wrote it")
-    return {"items": [], **found}
+    update = {"items": [], **found}
+    _check_shown(update, lists)
+    return update
+
+
+def _check_shown(update: Update, lists: Lists) -> None:
+    """Raise ValueError if the list cannot be shown: anybody may have written the record."""
+    try:
+        for item in update["items"]:
+            lists.cells(item)
+        if update.get("as_of") is not None:
+            describe_moment(update["as_of"])
+    except (ArithmeticError, AttributeError, LookupError, TypeError) as error:
+        raise ValueError("a field is missing, or has another type") from error

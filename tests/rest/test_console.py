@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -301,6 +302,50 @@ def test_further_keys_of_a_list_have_a_link(service: Service, opened: Tab) -> No
     more.click()
     expect(keys).to_have_text(names[100:])
     expect(more).to_have_count(0)
+
+
+def test_hostile_lists_are_shown_as_text(service: Service, opened: Tab) -> None:
+    sets = {**STREAM, "max_uncertainty": "0s", "partitioning": "grid", "tokens": "tags"}
+    pairs = {"kind": "topk_similarity", "a": "sets", "k": 2, "window": "10s"}
+    assert service.client.put("/v1/streams/sets", json=sets).is_success
+    assert service.client.put("/v1/conditions/hostile", json=pairs).is_success
+    common = {"rank": 1, "similarity": 0.5, "overlap": 1, "sizes": [2, 2]}
+    items = [
+        {**common, "rank": rank, "older": hostile, "newer": hostile}
+        for rank, payload in enumerate(PAYLOADS, start=1)
+        for hostile in [{"stream": payload, "id": payload, "time": 5}]
+    ]
+    value = json.dumps({"v": 1, "items": items}).encode()
+    # Keys of records are bytes: U+0000 is written as it is.
+    whole = items[0]
+    shaped = [{"older": None}, {**whole, "sizes": 5}, *({**whole, "rank": it} for it in SHAPES)]
+    written = dict.fromkeys(PAYLOADS, value) | {
+        "null": b'{"v": 1, "items": [null]}',
+        **{
+            f"shape-{number}": json.dumps({"v": 1, "items": [it]}).encode()
+            for number, it in enumerate(shaped)
+        },
+    }
+    lists = [
+        Sent(it, ListName("hostile", key.encode()).record_key()) for key, it in written.items()
+    ]
+    produce(service.settings.bootstrap, service.settings.topics.of(PRESENT), lists)
+    page = opened.page
+    path = "/v1/conditions/hostile/topk"
+    wait_until(lambda: len(service.client.get(path).json()["keys"]) == len(written))
+    visit(page, "conditions/hostile")
+    keys = page.get_by_role("list", name="Keys").get_by_role("link")
+    expect(keys).to_have_count(len(written))
+    for address in [it.get_attribute("href") or "" for it in keys.all()]:
+        visit(page, address.removeprefix("#/"))
+        expect(page.get_by_role("heading", name="Present list")).to_be_visible()
+        assert page.locator("img[src=x], svg[onload], [onerror], main script").count() == 0
+    visit(page, f"conditions/hostile?key={quote(PAYLOADS[0])}")
+    rows = page.get_by_role("table", name="Pairs").get_by_role("row")
+    for payload in PAYLOADS[:6]:
+        expect(rows.filter(has_text=payload)).to_have_count(1)
+    visit(page, "conditions/hostile?key=null")
+    expect(page.get_by_text("The list cannot be shown: unreadable")).to_be_visible()
 
 
 def test_form_checks_a_condition_while_one_types(service: Service, opened: Tab) -> None:

@@ -9,6 +9,7 @@ import orjson
 import pytest
 from playwright.sync_api import expect
 
+from tests.rest.test_console import PAYLOADS
 from tests.support.browser import chromium, tab
 from tests.support.kafka import Sent, produce
 from tests.support.patience import wait_until
@@ -23,7 +24,7 @@ DOWN = "Start it again: it continues where it stopped."
 STALLED = "The job runs, but completes no batch: new alarms wait."
 
 
-def report(service: Service, state: str, at: int) -> None:
+def report(service: Service, state: str, at: int, exception: str | None = None) -> None:
     """Write the job's record, and wait until the service has read it."""
     record = {
         "v": 1,
@@ -37,7 +38,7 @@ def report(service: Service, state: str, at: int) -> None:
         "missing_topics": [],
         "recreated_topics": {},
         "durations": {},
-        "exception": None,
+        "exception": exception,
         "at": at,
         "applied_config_offset": None,
     }
@@ -66,4 +67,18 @@ def test_starting_job_is_not_reported_as_down(service: Service) -> None:
             expect(page.get_by_text(words)).to_be_visible()
             for other in {STARTING, DOWN, STALLED} - {words}:
                 expect(page.get_by_text(other)).to_have_count(0)
+        assert opened.faults == []
+
+
+def test_exception_of_the_job_is_shown_as_text(service: Service) -> None:
+    with chromium() as browser, tab(browser, str(service.client.base_url)) as opened:
+        page = opened.page
+        for number, payload in enumerate(PAYLOADS):
+            report(service, "failed", time.time_ns() // 1_000 - HOUR_US + number, payload)
+            page.goto("/")
+            # The details are open: the job is down. U+202E, which reverses text, is escaped.
+            shown = page.locator("details[open] pre")
+            expect(shown).to_contain_text(payload.strip("\u202e\0\u2028"))
+            expect(shown).not_to_contain_text("\u202e")
+            assert page.locator("img[src=x], svg[onload], [onerror], main script").count() == 0
         assert opened.faults == []

@@ -56,6 +56,14 @@ def test_keys_are_paged_in_order() -> None:
         (b"[]", UNREADABLE),
         (b'{"v": 2, "items": []}', UNKNOWN_VERSION),
         (b"{}", UNKNOWN_VERSION),
+        (b'{"v": 1, "items": [null]}', UNREADABLE),
+        (b'{"v": 1, "items": [{}, 5]}', UNREADABLE),
+        (b'{"v": 1, "items": {}}', UNREADABLE),
+        (b'{"v": 1, "items": null}', UNREADABLE),
+        (b'{"v": 1, "items": [], "as_of": 1.5}', UNREADABLE),
+        (b'{"v": 1, "items": [], "version": "1"}', UNREADABLE),
+        (b'{"v": 1, "items": [], "detected_at": []}', UNREADABLE),
+        (b'{"v": 1, "items": [], "error": {}}', UNREADABLE),
     ],
 )
 def test_record_of_other_software_is_an_error_of_its_list(value: bytes, error: str) -> None:
