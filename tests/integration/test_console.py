@@ -101,6 +101,8 @@ EACH_LOOK = [
 ]
 # Index of the cell with the alarms by chance; that of the alarms per hour is beside it.
 CHANCE = 4
+# Index of the cell with the hit ratio; the name of the condition is a header, not a cell.
+HIT_RATIO = 5
 # Index of the cell with the similarity or the distance of a pair.
 VALUE = 1
 
@@ -249,7 +251,7 @@ def test_stream_is_shown_beside_its_declaration(stack: Stack, page: Page) -> Non
     )
 
 
-def test_condition_has_its_plan_and_its_list(page: Page) -> None:
+def test_condition_has_its_plan_and_its_list(stack: Stack, page: Page) -> None:
     visit(page, "conditions/unreported")
     picture = page.get_by_role("img", name="Constraint graph")
     expect(picture).to_be_visible()
@@ -269,6 +271,14 @@ def test_condition_has_its_plan_and_its_list(page: Page) -> None:
     visit(page, "conditions/footsteps")
     expect(page.get_by_role("heading", name="Present list")).to_have_count(0)
     expect(page.get_by_role("definition").filter(has_text="0.6")).to_be_visible()
+    ratio = stack.client.get("/v1/conditions/footsteps/status").json()["hit_ratio"]
+    assert 0 <= ratio <= 1
+    shown = f"{100 * ratio:.2f}".rstrip("0").rstrip(".") + " %"
+    fact = page.locator("dt", has_text="Hit ratio of the look-up tables").locator("+ dd")
+    expect(fact).to_have_text(shown)
+    visit(page, "conditions")
+    row = page.get_by_role("row").filter(has_text="footsteps")
+    expect(row.get_by_role("cell").nth(HIT_RATIO)).to_have_text(shown)
 
 
 def test_alarms_of_all_kinds_are_explained(stack: Stack, page: Page) -> None:
