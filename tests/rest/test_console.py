@@ -341,7 +341,7 @@ def test_hostile_lists_are_shown_as_text(service: Service, opened: Tab) -> None:
         expect(page.get_by_role("heading", name="Present list")).to_be_visible()
         assert page.locator("img[src=x], svg[onload], [onerror], main script").count() == 0
     visit(page, f"conditions/hostile?key={quote(PAYLOADS[0])}")
-    rows = page.get_by_role("table", name="Pairs").get_by_role("row")
+    rows = page.get_by_role("table", name="Items").get_by_role("row")
     for payload in PAYLOADS[:6]:
         expect(rows.filter(has_text=payload)).to_have_count(1)
     visit(page, "conditions/hostile?key=null")
