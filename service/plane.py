@@ -217,7 +217,7 @@ class ControlPlane:
 
         def find_list(key: str | None) -> FoundList | None:
             found = None if view is None else view.find(name, key)
-            return None if found is None else FoundList(found.get("as_of", 0), found.get("items"))
+            return None if found is None else FoundList(found.get("as_of") or 0, found.get("items"))
 
         return self._explainer.explain(stored, streams, asked, span, find_list)
 

@@ -34,7 +34,7 @@ from correlation.resources.durations import describe_duration
 from correlation.resources.streams import Stream
 from correlation.result_format import as_text
 from correlation.topk.condition import TopKCondition, bind_where
-from correlation.topk.ranking import PlacedPair, describe_place, find_rank
+from correlation.topk.ranking import PlacedPair, describe_place, find_rank, is_readable
 from correlation.two_streams import NO_FILTERS, ROLES
 
 STEPS = (
@@ -87,7 +87,9 @@ def explain_pair(
         find_list = None
     pair = None if a.event is None or b.event is None else _Pair(condition, a, b)
     listed = None if pair is None or find_list is None else find_list(pair.key)
-    unread = listed is not None and listed.items is None
+    unread = listed is not None and not is_readable(listed)
+    if unread:
+        listed = None
     steps = Steps(_list_steps(condition, known=find_list is not None and not unread))
     wrong = next((f"{role} {it.breach}" for role, it in both if it.breach), "")
     steps.take(passed=not wrong, detail=wrong or "A and B are valid events of their streams")

@@ -17,11 +17,14 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from correlation.explaining import FoundList
+from correlation.limits import TIME_LIMIT_US
 from correlation.resources.times import describe_moment
 from correlation.topk.condition import TopKCondition
 
 # Time in µs, side (0: stream A, 1: B) and id: the order of sets.
 SetPlace = tuple[int, int, bytes]
+# Sets of an item of a list, and the strings of a set.
+_SETS, _NAMES = ("older", "newer"), ("stream", "id")
 
 
 class PlacedPair(NamedTuple):
@@ -31,6 +34,26 @@ class PlacedPair(NamedTuple):
     sizes: tuple[int, int]
     older: SetPlace
     newer: SetPlace
+
+
+def is_readable(found: FoundList) -> bool:
+    """Return whether the items of a list are pairs of sets; other software may have written it."""
+    if found.items is None:
+        return False
+    try:
+        times = [found.as_of_us, *(it[name]["time"] for it in found.items for name in _SETS)]
+        names = [it[name][field] for it in found.items for name in _SETS for field in _NAMES]
+        counts = [
+            count for it in found.items for count in (it["rank"], it["overlap"], *it["sizes"])
+        ]
+    except (LookupError, TypeError):
+        return False
+    return (
+        all(isinstance(it, int) and abs(it) <= TIME_LIMIT_US for it in times)
+        and all(isinstance(it, str) for it in names)
+        and all(isinstance(it, int) and it >= 0 for it in counts)
+        and all(len(it["sizes"]) == len(_SETS) and min(it["sizes"]) > 0 for it in found.items)
+    )
 
 
 def find_rank(condition: TopKCondition, pair: PlacedPair, found: FoundList | None) -> int | None:

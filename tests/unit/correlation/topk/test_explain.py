@@ -233,9 +233,27 @@ def test_an_empty_list_has_no_reason_of_its_own() -> None:
     assert_names(found["explanation"], "0 of 2 pairs", "not taken effect", f"ended at {UNTIL}")
 
 
-def test_the_rank_in_a_list_that_cannot_be_read_is_not_known() -> None:
+WHOLE = item(1, "p", "q", 2)
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        None,
+        [None],
+        [{}],
+        [WHOLE, {**WHOLE, "older": None}],
+        [WHOLE, {**WHOLE, "newer": {**WHOLE["newer"], "id": 5}}],
+        [WHOLE, {**WHOLE, "newer": {**WHOLE["newer"], "time": 2**70}}],
+        [WHOLE, {**WHOLE, "sizes": [4]}],
+        [WHOLE, {**WHOLE, "sizes": [0, 4]}],
+        [WHOLE, {**WHOLE, "overlap": "2"}],
+        [WHOLE, {**WHOLE, "rank": None}],
+    ],
+)
+def test_the_rank_in_a_list_that_cannot_be_read_is_not_known(items: Any) -> None:  # noqa: ANN401 - any JSON
     given = {role: GivenRecord(event(role, 1, "ab"), form="event") for role in ("a", "b")}
-    found = explain_pair(SELF, STREAMS, given, lambda _: FoundList(9, None))
+    found = explain_pair(SELF, STREAMS, given, lambda _: FoundList(9, items))
     assert (found["failed_step"], found["rank"]) == (None, None)
     (note,) = found["notes"]
     assert_names(note, "cannot be read", "rank")
