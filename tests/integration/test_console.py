@@ -274,7 +274,7 @@ def test_condition_has_its_plan_and_its_list(stack: Stack, page: Page) -> None:
     ratio = stack.client.get("/v1/conditions/footsteps/status").json()["hit_ratio"]
     assert 0 <= ratio <= 1
     shown = f"{100 * ratio:.2f}".rstrip("0").rstrip(".") + " %"
-    fact = page.locator("dt", has_text="Hit ratio of the look-up tables").locator("+ dd")
+    fact = page.locator("dt", has_text="Hit ratio").locator("+ dd")
     expect(fact).to_have_text(shown)
     visit(page, "conditions")
     row = page.get_by_role("row").filter(has_text="footsteps")

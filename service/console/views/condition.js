@@ -56,7 +56,7 @@ function render({ stored, status, chance }) {
       ["Alarms per hour, last minute", alarmsPerHour(status)],
       ["Of these by chance, with one key", chance === null ? null : number(chance)],
       [
-        "Hit ratio of the look-up tables",
+        "Hit ratio",
         status.hit_ratio === null ? null : percent(status.hit_ratio),
       ],
       ...Object.entries(status.gauges).map(([name, value]) => [words(name), number(value)]),
