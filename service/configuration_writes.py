@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import orjson
 
 from correlation.newest_records import deletion_headers
-from service.access.callers import ANYBODY, Caller, Role
+from service.access.callers import EVERYONE, Caller, Role
 from service.audit import Effect, audit_records, effect_of
 from service.configuration import Planner
 from service.documents.configuration import KIND_ORDER, tag_of, to_documents
@@ -139,7 +139,7 @@ class ConfigurationWrites:
         *,
         prune: bool = False,
         dry_run: bool = False,
-        by: Caller = ANYBODY,
+        by: Caller = EVERYONE,
     ) -> WrittenConfiguration:
         """Register all resources of a configuration, or none of them.
 

@@ -15,7 +15,7 @@ import orjson
 from correlation.newest_records import deletion_headers
 from correlation.resources.job_slots import JOB, SLOTS, read_slots
 from correlation.resources.records import Resource, ResourceKind
-from service.access.callers import ANYBODY, Caller
+from service.access.callers import EVERYONE, Caller
 from service.audit import Effect, effect_of
 from service.documents.unchanged import is_unchanged
 from service.errors import DocumentErrors
@@ -105,7 +105,7 @@ class ResourceWrites:
         precondition: Precondition,
         *,
         dry_run: bool = False,
-        by: Caller = ANYBODY,
+        by: Caller = EVERYONE,
     ) -> Written:
         """Create or replace a resource; an unchanged document writes no record.
 
@@ -156,7 +156,7 @@ class ResourceWrites:
         precondition: Precondition,
         *,
         dry_run: bool = False,
-        by: Caller = ANYBODY,
+        by: Caller = EVERYONE,
     ) -> Written:
         """Delete a resource; parameters as in `put`.
 
@@ -187,7 +187,7 @@ class ResourceWrites:
         *,
         paused: bool,
         dry_run: bool = False,
-        by: Caller = ANYBODY,
+        by: Caller = EVERYONE,
     ) -> Written:
         """Pause or resume a condition; its document and version do not change.
 
@@ -215,7 +215,7 @@ class ResourceWrites:
 
         return self._configuration.alone(write, dry_run=dry_run)
 
-    def reset_watermark(self, name: str, *, by: Caller = ANYBODY) -> dict[int, int]:
+    def reset_watermark(self, name: str, *, by: Caller = EVERYONE) -> dict[int, int]:
         """Reset the watermark of a stream; returns as `StreamTopics.reset_watermark`.
 
         The audit record is written first: without it, nothing is reset.

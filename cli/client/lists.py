@@ -138,7 +138,7 @@ def _read(name: ListName, value: bytes | None, lists: Lists) -> Update:
 
 
 def _check_shown(update: Update, lists: Lists) -> None:
-    """Raise ValueError if the list cannot be shown: anybody may have written the record."""
+    """Raise ValueError if the list cannot be shown: other software may have written the record."""
     try:
         for item in update["items"]:
             lists.cells(item)

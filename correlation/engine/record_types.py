@@ -203,7 +203,7 @@ _JOB: dict[str, Schema] = {
     ),
     "exception": described(nullable(STRING), "Last exception that stopped the query."),
     "slots": described(nullable(POSITIVE), "Number of slots; null: not known yet."),
-    "wanted_slots": described(nullable(POSITIVE), "Number of slots that the job shall have."),
+    "wanted_slots": described(nullable(POSITIVE), "Requested number of slots."),
     "slots_problem": described(
         nullable(STRING), "Reason why the job cannot have the wanted number of slots now."
     ),

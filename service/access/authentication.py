@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from anyio import CapacityLimiter, to_thread
 
-from service.access.callers import ANYBODY
+from service.access.callers import EVERYONE
 from service.access.key_file import KeyFile
 from service.access.keys import is_key
 from service.access.rates import RateLimit, network_of
@@ -102,7 +102,7 @@ class Authenticator:
         if not self._is_on:
             if not self._is_local:
                 _raise_if(self._strangers.take(network))
-            return replace(ANYBODY, address=address)
+            return replace(EVERYONE, address=address)
         credentials = read_credentials(headers)
         if credentials is None:
             _raise_if(self._strangers.take(network))
@@ -137,7 +137,7 @@ class Authenticator:
         if self._tokens is None:
             return None
         try:
-            # In no thread: tokens of unknown keys, which anybody can write, may occupy all of them.
+            # In no thread: tokens of unknown keys, which need no secret, may occupy all of them.
             return self._tokens.verify(credentials, wait=False)
         except UnknownKeyError:
             return await to_thread.run_sync(self._tokens.verify, credentials, limiter=self._threads)

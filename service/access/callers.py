@@ -89,6 +89,6 @@ class Caller:
 
 
 # Caller of every request while access control is off.
-ANYBODY = Caller("anybody", Role.ADMIN)
+EVERYONE = Caller("everyone", Role.ADMIN)
 # Caller of the paths that need no credentials.
 STRANGER = Caller("stranger", Role.VIEWER)

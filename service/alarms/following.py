@@ -140,7 +140,7 @@ class Follower:
         while not self._stopping.is_set():
             try:
                 self._follow()
-            # Any error: reading begins anew, and the service goes on.
+            # Any error: reading begins again, and the service goes on.
             except Exception as error:  # noqa: BLE001  see the line above
                 for topic in self._topics():
                     self.state.report(topic, _FETCH, _FAILED, f"{type(error).__name__}: {error}")

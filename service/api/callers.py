@@ -8,7 +8,7 @@ from fastapi import Depends, Request
 from service.access.callers import Caller, Role
 
 READYZ = "/readyz"
-# Paths that anybody may read: the checks of orchestrators.
+# Paths without access control: the checks of orchestrators.
 OPEN_PATHS = frozenset({"/livez", READYZ})
 METRICS = "/metrics"
 _CONDITION = "/v1/conditions/{name}"

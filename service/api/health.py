@@ -114,9 +114,7 @@ class JobState(BaseModel):
     )
     exception: str | None = Field(description="Last exception that stopped the query.")
     slots: int | None = Field(description="Number of slots of the job; null: not known yet.")
-    wanted_slots: int | None = Field(
-        description="Number of slots that the job shall have; null: not known yet."
-    )
+    wanted_slots: int | None = Field(description="Requested number of slots; null: not known yet.")
     slots_problem: str | None = Field(
         description="Reason why the job cannot have the wanted number of slots now; it tries again."
     )

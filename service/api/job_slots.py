@@ -16,7 +16,7 @@ router = APIRouter(prefix="/v1/job/slots", tags=["state"], route_class=JsonRoute
 
 
 class WantedSlots(BaseModel):
-    """The number of slots that the job shall have."""
+    """The requested number of slots of the job."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{SLOTS: 4}]})
     slots: Annotated[int, Field(strict=True, ge=1, le=SLOTS_LIMIT)] = Field(
@@ -27,7 +27,7 @@ class WantedSlots(BaseModel):
 class RegisteredSlots(BaseModel):
     """The registered number of slots of the job."""
 
-    slots: int = Field(description="Number of slots that the job shall have.")
+    slots: int = Field(description="Requested number of slots.")
     version: int = Field(description="Version of the number, counted from 1.")
     updated_at: int = Field(description="Time of the last write, in µs since 1970.")
 

@@ -12,7 +12,7 @@ export class Rates {
    * Add the present value of a counter, and return its rate per second.
    *
    * Null until the values span some seconds. A counter that falls, because its stream was declared
-   * anew, begins again.
+   * again, begins again.
    */
   add(name, value, now = performance.now()) {
     const values = (this.#seen.get(name) ?? []).filter(([at]) => at >= now - WINDOW_MS);

@@ -56,5 +56,5 @@ class Parts:
 
     @property
     def wanted_slots(self) -> int:
-        """Number of slots that the job shall have."""
+        """Requested number of slots."""
         return self.watch.slots or self.settings.slots

@@ -216,7 +216,7 @@ def without_events(state: SlotRecord) -> SlotRecord:
         for name, (reached, kept_from) in position["forgotten"].items()
     }
     position["sources"] = {name: [] for name in position["sources"]}
-    # The conditions begin anew: their states refer to events that are given up.
+    # The conditions begin without state: their states refer to events that are given up.
     position |= {"operators": {}, "held": {}, "held_by": []}
     return state._replace(published=Published(position, state.published.totals))
 

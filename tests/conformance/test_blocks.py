@@ -88,7 +88,7 @@ def test_block_is_due_when_it_is_full() -> None:
     slot = Slot()
     slot.advance(make_block([], [_control(0, "near", block_size=3)]))
     outcomes = [slot.advance(_event(stream, i)) for i, stream in enumerate("xyxyx")]
-    # Two wait, the third completes the block; then it begins anew.
+    # Two wait, the third completes the block; then it begins again.
     assert [len(_pairs([outcome], "near")) for outcome in outcomes] == [0, 0, 2, 0, 0]
     assert len(_pairs([slot.advance(_event("y", 9))], "near")) == 9 - 2
 
@@ -102,7 +102,7 @@ def test_block_is_due_when_no_event_may_wait() -> None:
     assert _pairs([slot.advance(last)], "near") == [("x0", "y0")]
     position = slot.program.publish().position
     assert (position["held_by"], position["operators"]) == ([], {})
-    # Blocks begin anew, also after one that could have been due without events.
+    # Blocks begin again, also after one that could have been due without events.
     assert not read_alarms(slot.advance(Block(flush=True)))
     assert not _pairs([slot.advance(_event("x", 1))], "near")
     assert _pairs([slot.advance(Block(flush=True))], "near") == [("x1", "y0")]

@@ -38,7 +38,7 @@ EARLY = described((-SECOND, -SECOND // 2, "0.8"), (-SECOND // 2, 0, "0.2"))
 SPLIT = described(
     (-2 * SECOND, -SECOND, "0.5"), (-SECOND, -SECOND // 10, "0"), (-SECOND // 10, 0, "0.5")
 )
-SHAPED = replace(
+WITH_HISTOGRAMS = replace(
     Y, min_uncertainty_us=0, templates=(Template("early", EARLY), Template("split", SPLIT))
 )
 # The widest s-windows of the cases below have at most this multiple of the mean width.
@@ -114,11 +114,11 @@ def _count_alarms(document: dict[str, Any], parts: list[Events], streams: list[S
         (_within(-SECOND, 3 * SECOND, "0.6", b="x"), X, Y, 50),
         (_within(-3 * SECOND, SECOND // 2, "0.9", b="x"), X, Y, 50),
         # Templates, each as often as the other, against intervals and among themselves.
-        (_near(2 * SECOND, "0.7"), X, SHAPED, 50),
-        (_within(SECOND, 4 * SECOND, "0.6"), X, SHAPED, 50),
+        (_near(2 * SECOND, "0.7"), X, WITH_HISTOGRAMS, 50),
+        (_within(SECOND, 4 * SECOND, "0.6"), X, WITH_HISTOGRAMS, 50),
         # So narrow that the s-windows have gaps.
-        (_near(SECOND // 2, "0.4"), replace(SHAPED, name="x"), SHAPED, 20),
-        (_within(0, 3 * SECOND, "0.6", b="x"), replace(SHAPED, name="x"), Y, 50),
+        (_near(SECOND // 2, "0.4"), replace(WITH_HISTOGRAMS, name="x"), WITH_HISTOGRAMS, 20),
+        (_within(0, 3 * SECOND, "0.6", b="x"), replace(WITH_HISTOGRAMS, name="x"), Y, 50),
     ],
     ids=range(18),
 )

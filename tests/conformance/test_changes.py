@@ -98,9 +98,9 @@ def needed_from(step: Step, stream: str) -> float:
     """Keep value of a stream after a block, by trying: events before it need not be there."""
     if step.document is None:
         return float("inf")
-    least, greatest = extremes(judged_window(step.document), LONGEST, REACH)
+    min_s, max_s = extremes(judged_window(step.document), LONGEST, REACH)
     a, b = str(step.document["a"]), str(step.document["b"])
-    return step.marks[b] - greatest if stream == a else step.marks[a] + least
+    return step.marks[b] - max_s if stream == a else step.marks[a] + min_s
 
 
 @given(seed=st.integers(0, 2**32), count=st.integers(0, 60))

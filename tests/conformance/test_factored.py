@@ -233,7 +233,7 @@ def test_stream_with_histograms_is_refused_by_a_sentence() -> None:
 
 
 def test_events_buffered_with_a_histogram_are_written_pair_by_pair() -> None:
-    """A stream that is declared anew without histograms still holds events that have one."""
+    """A stream that is declared again without histograms still holds events that have one."""
     slot = Slot()
     slot.advance(make_block([], controls_of({"near"}, "factored")))
     shape = Histogram((Bucket(-4, -2, 5 * 10**9), Bucket(-2, 0, 5 * 10**9))).shape_bytes

@@ -36,7 +36,7 @@ _TEMPLATES = (
     Template("early", described((-SECOND, -SECOND // 2, "0.8"), (-SECOND // 2, 0, "0.2"))),
     Template("long", described((-3 * SECOND, -SECOND, "0.5"), (-SECOND, 0, "0.5"))),
 )
-SHAPED = {
+WITH_HISTOGRAMS = {
     name: replace(it, min_uncertainty_us=0, max_uncertainty_us=3 * SECOND, templates=_TEMPLATES)
     for name, it in STREAMS.items()
 }
@@ -58,9 +58,9 @@ def _within(lower: float, upper: float, threshold: str, b: str = "y") -> dict[st
         (_within(-0.9, 0.9, "0.75"), STREAMS),
         (_within(-1.5, 0.2, "0.7", b="x"), STREAMS),
         # Most A of one template have a B, most of the other none.
-        (_within(-1, 1, "0.5"), SHAPED),
-        (_within(-0.4, 0.4, "0.4"), SHAPED),
-        (_within(-1.5, 0.2, "0.7", b="x"), SHAPED),
+        (_within(-1, 1, "0.5"), WITH_HISTOGRAMS),
+        (_within(-0.4, 0.4, "0.4"), WITH_HISTOGRAMS),
+        (_within(-1.5, 0.2, "0.7", b="x"), WITH_HISTOGRAMS),
     ],
 )
 def test_p_alone_alarms_are_as_many_as_the_formula_says(

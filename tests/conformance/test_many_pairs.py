@@ -29,7 +29,7 @@ SCALES = (1, 10, 1_000, 2**20, 2**40)
 # Number of blocks between two computations of all s-windows, which are slow.
 WINDOWS_EVERY = 10
 WHOLE = 10**10
-LEAST_TIES = 0.05
+MIN_TIES = 0.05
 
 pytestmark = pytest.mark.timeout(3600)  # a million pairs of rationals
 
@@ -104,7 +104,7 @@ def test_algorithms_find_the_judges_pairs_among_many_of_intervals() -> None:
         seen += len(found)
         tied += sum(it == threshold for it in found.values())
     assert seen == BASES * TARGETS * _count_blocks()
-    assert tied >= LEAST_TIES * seen
+    assert tied >= MIN_TIES * seen
 
 
 def _check_intervals(
@@ -146,7 +146,7 @@ def test_algorithms_find_the_judges_pairs_among_many_of_histograms() -> None:
         seen += len(found)
         tied += sum(it == threshold for it in found.values())
     assert seen == BASES * TARGETS * _count_blocks()
-    assert tied >= LEAST_TIES * seen
+    assert tied >= MIN_TIES * seen
 
 
 def _judge_histograms(

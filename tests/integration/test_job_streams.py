@@ -1,7 +1,7 @@
 """Declarations of streams on their events, in the job: through Kafka, changes and a restart.
 
-The streams `a` and `b` have attributes, which conditions filter; the stream `shaped` has templates
-and histograms. The tests share a job.
+The streams `a` and `b` have attributes, which conditions filter; the stream `histograms` has
+templates and histograms. The tests share a job.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ CONDITIONS = {
 }
 HALVES = Template("halves", Histogram.from_buckets([[0, 4_000, "0.5"], [4_000, 9_000, "0.5"]]))
 OWN = [[1_000, 3_000, 0.15], [3_000, 8_000, 0.85]]
-SHAPED = Stream(
-    "shaped",
-    f"{PREFIX}-shaped",
+WITH_HISTOGRAMS = Stream(
+    "histograms",
+    f"{PREFIX}-histograms",
     max_uncertainty_us=20_000,
     max_delay_us=MAX_DELAY_US,
     templates=(HALVES,),
@@ -70,7 +70,7 @@ def installation(
     job = JobUnderTest(kafka_bootstrap, PREFIX, folder)
     # The job needs only the stream; other records do not matter.
     job.register(Resource("template", "halves", 1, 0, {"buckets": HALVES.histogram.to_buckets()}))
-    job.add_stream(SHAPED)
+    job.add_stream(WITH_HISTOGRAMS)
     for stream in STREAMS.values():
         job.add_stream(stream, partitions=1)
     job.register(*(Resource("condition", name, 1, 0, it) for name, it in CONDITIONS.items()))
@@ -121,19 +121,21 @@ def pairs_of(alarms: list[dict[str, Any]], condition: str) -> list[tuple[str, st
 
 
 def send_shaped(job: JobUnderTest, *values: bytes) -> None:
-    produce(job.bootstrap, SHAPED.topic, [Sent(value, b"k") for value in values])
+    produce(job.bootstrap, WITH_HISTOGRAMS.topic, [Sent(value, b"k") for value in values])
 
 
 def accepted(slots: list[dict[str, Any]]) -> int:
     """Return the number of accepted events of the stream with templates and histograms."""
-    return total(slots, "events_consumed_total", stream=SHAPED.name)
+    return total(slots, "events_consumed_total", stream=WITH_HISTOGRAMS.name)
 
 
 def wait_for_shaped(job: JobUnderTest, count: int) -> Lengths:
     """Wait until this number of events is accepted; return their min and max length."""
     slots = job.wait_for_slots(lambda found: accepted(found) >= count)
     assert accepted(slots) == count
-    contracts = [it for slot in slots for name, it in slot["contracts"].items() if name == "shaped"]
+    contracts = [
+        it for slot in slots for name, it in slot["contracts"].items() if name == "histograms"
+    ]
     seen = [it["lengths"] for it in contracts if it["lengths"] is not None]
     return min(it[0] for it in seen), max(it[1] for it in seen)
 
@@ -181,7 +183,7 @@ def test_histogram_events_are_accepted_and_bad_ones_dead_letters(job: JobUnderTe
     before = accepted(job.wait_for_slots(bool))
     send_shaped(job, *good, *bad.values(), histogram(now))
     assert wait_for_shaped(job, before + 6) == (7_000, 9_000)
-    letters = job.dead_letters(SHAPED.name, count=3)
+    letters = job.dead_letters(WITH_HISTOGRAMS.name, count=3)
     found = [(it.headers["coincide.error.reason"], json.loads(it.value or b"")) for it in letters]
     expected = [(reason.encode(), json.loads(value)) for reason, value in bad.items()]
     assert sorted(found, key=str) == sorted(expected, key=str)
@@ -226,7 +228,7 @@ def take_up_templates(job: JobUnderTest) -> int:
     assert wait_for_shaped(job, count + 2) == (7_000, 9_000)
     assert job.states().count("starting") == starts
     templates = (Template("halves", longer, 2), replace(HALVES, name="thirds"))
-    register_change(job, replace(SHAPED, templates=templates), 2)
+    register_change(job, replace(WITH_HISTOGRAMS, templates=templates), 2)
     send_shaped(job, detection("halves"), detection("thirds"))
     assert wait_for_shaped(job, count + 4) == (7_000, 11_000)
     assert job.process.pid == pid
@@ -235,10 +237,10 @@ def take_up_templates(job: JobUnderTest) -> int:
 
 def check_without_templates(job: JobUnderTest) -> None:
     """Check that, without templates and histograms, records that name them are dead letters."""
-    before = len(job.dead_letters(SHAPED.name))
-    register_change(job, replace(SHAPED, templates=(), histograms=False), 3)
+    before = len(job.dead_letters(WITH_HISTOGRAMS.name))
+    register_change(job, replace(WITH_HISTOGRAMS, templates=(), histograms=False), 3)
     send_shaped(job, detection("halves"), histogram(0))
-    letters = job.dead_letters(SHAPED.name, count=before + 2)[before:]
+    letters = job.dead_letters(WITH_HISTOGRAMS.name, count=before + 2)[before:]
     reasons = [it.headers["coincide.error.reason"] for it in letters]
     assert sorted(reasons, key=str) == [b"undeclared_histogram", b"unknown_template"]
 

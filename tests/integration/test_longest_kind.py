@@ -319,7 +319,7 @@ def check_restart_and_kills(house: Installation) -> list[dict[str, Any]]:
 
 
 def check_new_version(house: Installation, events: list[dict[str, Any]]) -> None:
-    """Replace the condition: lists are withdrawn and written anew, changes go elsewhere."""
+    """Replace the condition: lists are withdrawn and written again, changes go elsewhere."""
     own = f"{house.job.prefix}-changes"
     changed = {**CONDITION, "places": 1, "output_topic": own}
     assert house.client.put(PATH, json=changed).status_code == 200

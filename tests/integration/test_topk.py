@@ -438,7 +438,7 @@ def check_replay(house: Installation, resources: str, folder: Path) -> None:
 
 
 def check_new_version(house: Installation) -> None:
-    """Replace a condition: its list is withdrawn and written anew, changes go elsewhere."""
+    """Replace a condition: its list is withdrawn and written again, changes go elsewhere."""
     own = f"{house.job.prefix}-pairs"
     changed = {"kind": "topk_similarity", **house.conditions["near"], "k": 3, "window": "8s"}
     answer = house.client.put(PATH, json={**changed, "output_topic": own})

@@ -153,13 +153,13 @@ def test_preconditions_hold_the_write_to_what_was_read(service: Service) -> None
     assert client.delete(path, headers={"If-Match": second.headers["ETag"]}).status_code == 204
 
 
-def test_stream_in_use_can_neither_go_nor_be_partitioned_anew(service: Service) -> None:
+def test_stream_in_use_can_neither_go_nor_be_partitioned_again(service: Service) -> None:
     path, a, b = put_pair(service)
     name = path.rsplit("/", 1)[1]
     client = service.client
     assert problem(client.delete(a), 409, 40901) == [f"conditions.{name}"]
-    anew = client.put(b, json=stream(service, partitioning={"by": "grid"}))
-    assert problem(anew, 409, 40901) == [f"conditions.{name}"]
+    again = client.put(b, json=stream(service, partitioning={"by": "grid"}))
+    assert problem(again, 409, 40901) == [f"conditions.{name}"]
     assert client.put(b, json=stream(service, max_uncertainty="1s")).status_code == 200
     assert client.delete(path).status_code == 204
     assert client.delete(a).status_code == 204
@@ -199,8 +199,8 @@ def test_grid_is_written_in_short_and_its_groups_must_be_equal(service: Service)
     seconds = {name: us / 1e6 for name, us in derived["buffer_horizon_us"].items()}
     expected = {name: round(3 * 100 * seconds[name]) for name in (a, b)}
     assert derived["expected_buffered_events"] == expected
-    anew = client.put(f"/v1/streams/{a}", json=stream(service, partitioning="grid"))
-    assert problem(anew, 409, 40901) == [path.replace("/v1/", "").replace("/", ".")]
+    again = client.put(f"/v1/streams/{a}", json=stream(service, partitioning="grid"))
+    assert problem(again, 409, 40901) == [path.replace("/v1/", "").replace("/", ".")]
 
 
 def test_pause_and_resume_are_idempotent_and_keep_the_version(service: Service) -> None:

@@ -349,7 +349,7 @@ def test_status_of_a_stream_sets_what_was_seen_beside_what_is_declared(
             "coincide_near_limit_ratio{limit=max_delay,stream=s}": 0,
         }
         assert {name: found[name] for name in expected} == expected
-        # Under another declaration what was seen begins anew.
+        # Under another declaration what was seen begins again.
         client.put("/v1/streams/s", json={**document, "max_delay": "2s"})
         report = client.get("/v1/streams/s/status").json()
         assert (report["seen"]["events"], report["seen"]["delays"]) == (0, None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from service.access.callers import ANYBODY
+from service.access.callers import EVERYONE
 from service.errors import BusyError, OvertakenError
 from service.plane import ControlPlane
 from service.transactions import NewRecord, Others, Transactions
@@ -105,7 +105,7 @@ def test_overtaken_write_is_repeated_up_to_ten_times(
     attempts = 0
 
     def write(instance: ConfigurationWrites) -> int:
-        return instance.write([NewRecord(b"template/none", None)], [], ANYBODY, 0)
+        return instance.write([NewRecord(b"template/none", None)], [], EVERYONE, 0)
 
     def attempt() -> int:
         nonlocal attempts

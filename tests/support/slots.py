@@ -223,8 +223,8 @@ def make_block(arrivals: list[Arrival], controls: list[Control]) -> Block:
         if any(a.attributes is not None for a in mine):
             events = replace(events, columns=columns([a.attributes or {} for a in mine]))
         parts.append(events)
-        greatest = max(arrival.latest for arrival in mine)
-        progress.append(Progress(*place, mine[-1].offset + 1, greatest))
+        max_latest = max(arrival.latest for arrival in mine)
+        progress.append(Progress(*place, mine[-1].offset + 1, max_latest))
     return Block(controls, parts, progress)
 
 

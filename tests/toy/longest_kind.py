@@ -131,7 +131,7 @@ class Changes:
 
 
 class LongestEventsOperator:
-    """Computes the lists anew from the buffer in each block; keeps the events of the window."""
+    """Computes the lists again from the buffer in each block; keeps the events of the window."""
 
     def __init__(self, condition: LongestEvents, _streams: Mapping[str, Stream]) -> None:
         self._condition = condition

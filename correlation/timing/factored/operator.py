@@ -1,7 +1,7 @@
 """Operator that evaluates one timing condition and returns its pairs in factored records.
 
 The searches are those of `timing.operator`; certain pairs are not written one by one. If a stream
-was declared anew, its buffer may still hold events with histograms. Their pairs are written one by
+was declared again, its buffer may still hold events with histograms. Their pairs are written one by
 one: consumers accept both forms (factored.expanding).
 """
 

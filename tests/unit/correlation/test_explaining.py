@@ -20,7 +20,7 @@ from correlation.resources.template import Template
 STAMPED = EventMapping(
     "time", id_path=("mic",), key_path=("site",), time_path=("at",), before_us=5, format="epoch_us"
 )
-SHAPED = EventMapping(
+HISTOGRAMS = EventMapping(
     "template", key_path=("key",), detected_path=("at",), template_path=("by",), format="epoch_us"
 )
 HALVES = Template("t", Histogram.from_buckets([[0, 4, "0.5"], [4, 9, "0.5"]]))
@@ -35,7 +35,7 @@ def _stream(mapping: EventMapping | None = None, **changes: Any) -> Stream:  # n
         "max_delay_us": 3,
         "max_skew_us": 0,
     } | changes
-    if mapping is SHAPED:
+    if mapping is HISTOGRAMS:
         declared["templates"] = (HALVES,)
     return Stream("s", "s", mapping=mapping or EventMapping(), **declared)
 
@@ -54,9 +54,14 @@ def _stream(mapping: EventMapping | None = None, **changes: Any) -> Stream:  # n
         (STAMPED, {"id": "e", "earliest": 10}, "record", Reason.MISSING_FIELD),
         (STAMPED, [1], "record", Reason.NOT_AN_OBJECT),
         # Shapes: canonical ones, and those that the mapping names.
-        (SHAPED, {"key": "k", "at": 15, "by": "t"}, "record", DETECTED),
-        (SHAPED, {"key": "k", "detected": 15, "template": "t"}, "event", DETECTED),
-        (SHAPED, {"key": "k", "detected": 15, "template": "u"}, "event", Reason.UNKNOWN_TEMPLATE),
+        (HISTOGRAMS, {"key": "k", "at": 15, "by": "t"}, "record", DETECTED),
+        (HISTOGRAMS, {"key": "k", "detected": 15, "template": "t"}, "event", DETECTED),
+        (
+            HISTOGRAMS,
+            {"key": "k", "detected": 15, "template": "u"},
+            "event",
+            Reason.UNKNOWN_TEMPLATE,
+        ),
         (STAMPED, {"key": "k", "histogram": []}, "event", Reason.UNDECLARED_HISTOGRAM),
         # A mapping of names only: times are canonical, names are not.
         (EventMapping(key_path=("site",)), CANONICAL, "record", Reason.MISSING_KEY),
@@ -118,7 +123,7 @@ def test_key_is_that_of_the_record_and_none_in_a_grid() -> None:
 
 def test_histogram_of_an_event_is_shown_if_its_time_is_not_uniform() -> None:
     detected = GivenRecord({"key": "k", "at": 15, "by": "t"})
-    assert read_given(_stream(SHAPED), detected).describe()["histogram"] == [
+    assert read_given(_stream(HISTOGRAMS), detected).describe()["histogram"] == [
         {"lo": 6, "hi": 10, "p": "0.5"},
         {"lo": 10, "hi": 15, "p": "0.5"},
     ]

@@ -66,6 +66,9 @@ BANNED = {
     "the noun": r"that which",
     "not, no caller, no user": r"nobody",
     "future, has not arrived": r"(?:still|yet) to come",
+    "again, without state": r"anew",
+    "a user, a person, everyone": r"anybody|somebody",
+    "must, is to": r"shall",
     "declares, guarantees": r"promis(?:e[sd]?|ing)",
 }
 PHRASES = [

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 HALVES = Template("halves", Histogram.from_buckets([[0, 40, "0.5"], [40, 90, "0.5"]]))
 OWN = Histogram.from_buckets([[1_000_005, 1_000_025, "0.15"], [1_000_025, 1_000_045, "0.85"]])
-SHAPED = Stream(
+WITH_HISTOGRAMS = Stream(
     "s",
     "t",
     max_uncertainty_us=100,
@@ -90,7 +90,7 @@ def test_lines(tmp_path: Path) -> None:
         {"key": "k", "histogram": OBJECTS},
     ]
     path.write_text("\n".join(map(json.dumps, rows)))
-    found, reasons = read(path, SHAPED, "jsonl")
+    found, reasons = read(path, WITH_HISTOGRAMS, "jsonl")
     assert found == [DETECTED, PLAIN, MEASURED, MEASURED]
     assert reasons == ["unknown_template", "bad_histogram"]
 
@@ -106,7 +106,7 @@ def test_cells_of_csv(tmp_path: Path) -> None:
         "k,,,half past noon,,\n"
         "k,,,7,,\n"
     )
-    found, reasons = read(path, SHAPED, "csv")
+    found, reasons = read(path, WITH_HISTOGRAMS, "csv")
     assert found == [DETECTED, MEASURED, PLAIN]
     assert reasons == ["bad_histogram", "bad_histogram"]
     path.write_text(f'key,seen.when\nk,"{quoted}"\n')
@@ -126,7 +126,7 @@ def test_columns_of_parquet(tmp_path: Path) -> None:
     kinds = {"detected": pa.int64(), "template": pa.string(), "histogram": pa.list_(bucket)}
     table = pa.Table.from_pylist(rows, pa.schema({"key": pa.string(), **kinds}))
     pq.write_table(table, path)
-    assert read(path, SHAPED, "parquet") == ([DETECTED, MEASURED], ["missing_field"])
+    assert read(path, WITH_HISTOGRAMS, "parquet") == ([DETECTED, MEASURED], ["missing_field"])
 
 
 @pytest.mark.parametrize("kind", ["lists", "objects", "timestamps"])

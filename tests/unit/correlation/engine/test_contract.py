@@ -132,7 +132,7 @@ def test_program_neither_loses_nor_doubles_facts() -> None:
     assert (found.events, found.rejected) == (6, {"missing_key": 3, "malformed_json": 1})
     assert found.near == {}
     assert found.delays == spread([2 * SECOND] * 6)
-    # Declared anew, it begins anew, also before the next event.
+    # Declared again, it begins again, also before the next event.
     streams["s"] = replace(STREAM, max_delay_us=SECOND)
     program = restarted(program)
     assert program.advance(Block(), lambda: 0).metrics["contracts"] == {}

@@ -1,4 +1,4 @@
-"""Steps of local lists, applied one by one, against lists that are sorted anew for each step."""
+"""Steps of local lists, applied one by one, against lists that are sorted again for each step."""
 
 from __future__ import annotations
 

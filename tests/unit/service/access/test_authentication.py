@@ -11,7 +11,7 @@ import pytest
 from starlette.datastructures import Headers
 
 from service.access.authentication import _THREADS, Authenticator
-from service.access.callers import ANYBODY, Caller, Role
+from service.access.callers import EVERYONE, Caller, Role
 from service.access.keys import new_key, write_keys
 from service.access.rates import _CALLERS
 from service.access.signing_keys import MIN_INTERVAL_SECONDS
@@ -106,7 +106,7 @@ def test_requests_of_an_address_are_limited_without_access_control(
             for _ in range(12):
                 try:
                     caller = await authenticator.authenticate(Headers({}), address)
-                    assert (caller.role, caller.address) == (ANYBODY.role, address)
+                    assert (caller.role, caller.address) == (EVERYONE.role, address)
                 except TooManyRequestsError:
                     found += 1
             return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from service.access.callers import ANYBODY, STRANGER, Caller, Role
+from service.access.callers import EVERYONE, STRANGER, Caller, Role
 from service.errors import ForbiddenError
 from service.settings import ROLE_NAMES
 from tests.support.messages import assert_names
@@ -24,7 +24,7 @@ def test_settings_know_the_roles() -> None:
         (Caller("c", Role.EDITOR, ("b-",)), "a-x", False),
         (Caller("c", Role.EDITOR, ("a-",)), "a", False),
         (Caller("c", Role.ADMIN), "a-x", True),
-        (ANYBODY, "a-x", True),
+        (EVERYONE, "a-x", True),
         (STRANGER, "a-x", False),
     ],
 )

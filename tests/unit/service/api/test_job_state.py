@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from service.access.callers import ANYBODY, Caller, Role
+from service.access.callers import EVERYONE, Caller, Role
 from service.api.health import get_job
 from tests.support.messages import assert_names
 
@@ -44,7 +44,7 @@ def test_texts_of_exceptions_are_hidden(role: Role) -> None:
     assert (nothing.exception, nothing.slots_problem) == (None, None)
 
 
-@pytest.mark.parametrize("caller", [Caller("ada", Role.ADMIN, (), "key"), ANYBODY])
+@pytest.mark.parametrize("caller", [Caller("ada", Role.ADMIN, (), "key"), EVERYONE])
 def test_admin_reads_them(caller: Caller) -> None:
     found = asyncio.run(get_job(plane(_TEXTS), caller))
     assert (found.exception, found.slots_problem) == tuple(_TEXTS.values())

@@ -41,7 +41,7 @@ def test_topic_stays_while_single_answers_leave_it_out() -> None:
         "a": FoundTopic(3),
         "b": FoundTopic(2),
     }
-    # Missing again: the time begins anew.
+    # Missing again: the time begins again.
     clock.seconds = 20.0
     assert topics.take({"b": FoundTopic(2)}, WANTED) == {"a": FoundTopic(3), "b": FoundTopic(2)}
 

@@ -294,7 +294,7 @@ def test_dead_letters_of_several_partitions_are_all_counted() -> None:
 
 @pytest.mark.parametrize("restored", [False, True])
 def test_heartbeat_holds_where_its_partition_was_read_before_the_run(*, restored: bool) -> None:
-    """A stream may be registered anew when its topic has been read already."""
+    """A stream may be registered again when its topic has been read already."""
     job = Job()
     if restored:
         job.run_batch(config_records())
