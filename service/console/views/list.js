@@ -78,7 +78,7 @@ function items({ columns, rows }, moves) {
     rows.map(({ name, cells: [place, ...more] }, index) => [
       place,
       moved(moves.get(name), index + 1),
-      ...more.map(given),
+      ...more.map((it) => given(it)),
     ]),
   );
 }
