@@ -168,6 +168,19 @@ TRUE = And(())
 FALSE = Or(())
 
 
+def map_terms(formula: Formula, change: Callable[[Term], Term]) -> Formula:
+    """Return a formula whose terms are changed."""
+    match formula:
+        case Relation(left, operator, right):
+            return Relation(change(left), operator, change(right))
+        case Not(part):
+            return Not(map_terms(part, change))
+        case And(parts):
+            return And(tuple(map_terms(it, change) for it in parts))
+        case Or(parts):
+            return Or(tuple(map_terms(it, change) for it in parts))
+
+
 @dataclass(frozen=True, slots=True)
 class Variable:
     """A variable: attributes with the same variable are equal."""

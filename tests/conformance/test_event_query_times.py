@@ -18,6 +18,7 @@ from correlation.event_query.evaluation.result_time import Bounds, ResultTime
 from correlation.event_query.evaluation.search import Search
 from correlation.event_query.language.document_reader import query_from_document
 from correlation.event_query.language.documents import query_to_document
+from correlation.event_query.language.parser import parse_query
 from correlation.event_query.query import Extreme, Query, Term
 from tests.conformance.test_event_queries import Case, cases, run
 from tests.conformance.test_event_query_changes import alarm, control, pair, reset
@@ -134,11 +135,35 @@ def test_a_version_with_another_time_begins_anew_and_a_renamed_event_does_not() 
     slot.send(controls=[control(ending(pair(10), end("s")), 2)])
     assert slot.send(marks={"smoke": 106}) == [(("s95x", "s99x"), False)]
     state = slot.program.snapshot().manifest["operators"]["q"]
-    assert json.loads(bytes.fromhex(state).partition(b" ")[2])["time"] == "e0.rt.end"
+    time = json.loads(bytes.fromhex(state).partition(b" ")[2])["time"]
+    assert time.startswith("e0.rt.end of smoke, smoke with ")
     # Equal but for the names of the events: nothing up to 95 is published again.
     document = json.dumps(query_to_document(ending(pair(10), end("s")))).replace('"s"', '"u"')
     slot.send(controls=[control(query_from_document(json.loads(document)), 3)])
     assert slot.send(marks={"smoke": 300}) == []
+
+
+def test_a_version_with_another_event_at_the_place_of_the_time_begins_again() -> None:
+    def version(events: str, time: str) -> Query:
+        return parse_query(
+            f"DETECT P ON {events} WHERE s.rt.end <= t.rt.end + 10 min, "
+            "t.rt.end <= s.rt.end + 10 min, P.rt.begin = min(s.rt.begin, t.rt.begin) - 20 min, "
+            f"P.rt.end = {time}.rt.end END"
+        )
+
+    by_smoke = version("event s: Smoke event t: Report", "s")
+    by_report = version("event t: Report event s: Smoke", "t")
+    minute = 60_000_000
+    for former, newer, last, other in (
+        (by_smoke, by_report, "smoke", "report"),
+        (by_report, by_smoke, "report", "smoke"),
+    ):
+        slot = AlarmSlot(control(former, 1))
+        # Results up to 125 min are final; those of the newer version up to 115 min are.
+        events = (last, 126 * minute, "x"), (other, 120 * minute, "x")
+        assert slot.send(*events, marks={last: 125 * minute, other: 300 * minute}) == []
+        assert slot.send(controls=[control(newer, 2)]) == []
+        assert len(slot.send(marks={last: 300 * minute})) == 1
 
 
 def test_a_state_without_a_stated_time_is_as_before() -> None:

@@ -45,8 +45,8 @@ from correlation.event_query.evaluation.release import Release
 from correlation.event_query.evaluation.search import Search
 from correlation.event_query.evaluation.sharing import Form, Sharing, Wish
 from correlation.event_query.evaluation.views import Views
-from correlation.event_query.language.writer import write_term
-from correlation.event_query.query import Point, Query, map_points
+from correlation.event_query.language.writer import write_attributes, write_formula, write_term
+from correlation.event_query.query import Point, Query, Term, map_points, map_terms
 from correlation.event_query.relevance.cached import RELEVANCES
 from correlation.event_query.relevance.closure import Distance, StreamTimes
 from correlation.limits import KEEP_NOTHING, UNKNOWN_WATERMARK
@@ -109,7 +109,7 @@ class EventQueryOperator:
         self._release = Release(
             [stream_of[it.alias] for it in query.positive],
             [stream_of[it.alias] for it in query.negated],
-            "" if query.result_end is None else _describe_time(query),
+            "" if query.result_end is None else _describe_time(query, stream_of),
             self._query.time.highest_shift_us,
         )
         # The last values: a block asks for the same several times.
@@ -280,10 +280,23 @@ class EventQueryOperator:
         return Evaluation([alarms], len(alarms), counts, table.last_end(), completed)
 
 
-def _describe_time(query: Query) -> str:
-    """Return the time of the results, equal for equal times whatever the aliases are called."""
-    places = {it.alias: f"e{place}" for place, it in enumerate(query.positive)}
-    return write_term(map_points(query.end, lambda it: Point(places[it.alias], it.side)))
+def _describe_time(query: Query, stream_of: Mapping[str, str]) -> str:
+    """Return the time of the results: equal texts mean equal times.
+
+    Events are numbered, because aliases may be renamed; the streams in their order tell them apart.
+    If a stream has several positive events, their attributes and relations do.
+    """
+    places = {it.alias: f"e{place}" for place, it in enumerate((*query.positive, *query.negated))}
+    streams = [stream_of[it.alias] for it in query.positive]
+
+    def numbered(term: Term) -> Term:
+        return map_points(term, lambda it: Point(places.get(it.alias, it.alias), it.side))
+
+    time = f"{write_term(numbered(query.end))} of {', '.join(streams)}"
+    if len(set(streams)) == len(streams):
+        return time
+    patterns = "; ".join(map(write_attributes, query.positive))
+    return f"{time} with {patterns} where {write_formula(map_terms(query.where, numbered))}"
 
 
 def _limit(time: Distance) -> int:
