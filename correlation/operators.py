@@ -251,7 +251,7 @@ class View:
     read : collection of str
         Streams of which the block has records, in any slot.
     room : Room
-        Room for results that are kept until they are written.
+        Room for pairs that are kept until they are written.
     flush : bool
         Whether events that wait for a block are evaluated now, with those of this block.
     """

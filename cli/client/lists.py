@@ -144,5 +144,6 @@ def _check_shown(update: Update, lists: Lists) -> None:
             lists.cells(item)
         if update.get("as_of") is not None:
             describe_moment(update["as_of"])
-    except (ArithmeticError, AttributeError, LookupError, TypeError) as error:
+    # Kinds of other packages may raise anything.
+    except Exception as error:
         raise ValueError("a field is missing, or has another type") from error

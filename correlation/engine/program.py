@@ -92,7 +92,7 @@ class Program:
         clock : callable
             Returns the wall time in µs since 1970; called once, when the correlation is complete.
         room : Room or None
-            Room for results that are kept in memory until they are written; None: the default.
+            Room for pairs that are kept in memory until they are written; None: the default.
         """
         self._conditions.apply(block.controls)
         fresh, record_timestamp_us, late = self._sort_in(block)

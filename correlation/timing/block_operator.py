@@ -91,8 +91,9 @@ class BlockOperator:
     def _load(self, before: bytes) -> None:
         version, text = before[len(_PREFIX) :][:1], before[len(_PREFIX) + 1 :]
         if version != _VERSION:
+            shown = version.decode(errors="replace")
             raise UnknownRecordVersionError(
-                f"the state of events that wait for a block has version {version.decode()}; this "
+                f"the state of events that wait for a block has version {shown}; this "
                 f"software reads {_VERSION.decode()}"
             )
         found = json.loads(text)

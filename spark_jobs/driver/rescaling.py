@@ -93,6 +93,7 @@ class Rescaling:
     def _reset(self) -> None:
         self._problem, self._pause, self._next = None, _FIRST_PAUSE_SECONDS, 0.0
         self._ordered = None
+        self._unequal = frozenset()
 
     def is_possible(self, in_force: StreamsInForce) -> bool:
         """Return whether the query must end for an attempt; called while it runs.
@@ -135,7 +136,6 @@ class Rescaling:
             return Attempt.BATCH_FIRST
         _log.info("the state is distributed to other slots, %s", describe_plan(plan))
         self._rebuilding.adopt(plan)
-        self._unequal = frozenset()
         self._reset()
         return Attempt.PLANNED
 
@@ -152,10 +152,10 @@ class Rescaling:
         try:
             return self._plan(in_force)
         except UnequalSlotsError as error:
-            if after_batch:
-                self._unequal = error.conditions
-            if not self._unequal.isdisjoint(error.conditions):
-                raise
+            # Conditions that were equal since then may wait for a block only.
+            self._unequal = error.conditions if after_batch else self._unequal & error.conditions
+            if self._unequal:
+                raise UnequalSlotsError(sorted(self._unequal)) from error
             return None
 
     def _plan(self, in_force: StreamsInForce) -> Plan | None:

@@ -25,7 +25,7 @@ _NO_THREADS = {
 # Environment variable with the role of a pool of workers; see `spark_jobs.worker.transform`.
 ROLE, SLOTS = "COINCIDE_WORKER_ROLE", "slots"
 # Environment variable with the kinds of conditions whose kernels are loaded, separated by commas.
-# Without it, those of all kinds are loaded.
+# Without it, as in a job that starts without conditions, those of all kinds are loaded.
 WARM_KINDS = "COINCIDE_WORKER_KINDS"
 # Environment variable with the number of times that all workers were replaced; see
 # `spark_jobs.driver.workers`.

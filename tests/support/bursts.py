@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def divide(patch: pytest.MonkeyPatch, part: int, kept: int) -> None:
     """Divide searches into parts of some pairs in reach, and keep at most some pairs of a block."""
     patch.setattr(operator, "_PART_PAIRS", part)
-    patch.setattr(room, "_KEPT_RESULTS", kept)
+    patch.setattr(room, "_KEPT_PAIRS", kept)
 
 
 def attributed_slot(**more: Any) -> Slot:  # noqa: ANN401 - fields of streams

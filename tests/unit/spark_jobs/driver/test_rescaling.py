@@ -178,6 +178,8 @@ def test_states_that_remain_different_are_waited_for(monkeypatch: pytest.MonkeyP
     # Evaluating the waiting events would be in vain.
     world.state, world.now = state(slot(5), slot(5, held_by=["blocks", "reset"])), world.now + 60
     assert not world.may_change()
+    assert world.reported is not None
+    assert_names(world.reported[2], "condition reset")
     world.state, world.now = HELD, world.now + 60
     assert world.may_change()
     assert world.attempt() is Attempt.BATCH_FIRST
