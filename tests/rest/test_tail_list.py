@@ -43,7 +43,7 @@ def test_list_longer_than_the_terminal_is_cut_and_replaced(service: Service) -> 
     with in_terminal(command, environment, WIDTH, HEIGHT) as terminal:
         screen = terminal.wait_for("and 23 more")
         assert screen[0] == TITLE.format(name)
-        assert screen[1].split()[:3] == ["rank", "similarity", "older"]
+        assert screen[1].split()[:3] == ["rank", "value", "older"]
         assert ids_of(screen[2:-1]) == [f"a{it}" for it in range(7)]
         # Another long list takes its place, and a short one.
         write_list(service, path, make_pairs("b", 20))
