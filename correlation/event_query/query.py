@@ -13,7 +13,7 @@ Reference. Novoseltsev 2013 (TSA): temporal relation formulas and the running ex
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Literal
@@ -166,6 +166,15 @@ class Not:
 Formula = Relation | And | Or | Not
 TRUE = And(())
 FALSE = Or(())
+
+
+def relations_of(formula: Formula) -> Iterator[Relation]:
+    """Yield the relations of a formula."""
+    if isinstance(formula, Relation):
+        yield formula
+    else:
+        for part in (formula.part,) if isinstance(formula, Not) else formula.parts:
+            yield from relations_of(part)
 
 
 def map_terms(formula: Formula, change: Callable[[Term], Term]) -> Formula:

@@ -84,29 +84,32 @@ def get_present_list(
         remedy = f"kinds with a list: {having}" if having else "no kind maintains a list"
         raise NoListError(f"condition {name!r} is of the kind {kind}, which has no list; {remedy}")
     page = view.keys(name, limit, after)
-    place: dict[str, Any] = {
-        "condition": name,
-        "key": key,
-        "applied_version": plane.metrics.condition(name).applied_version,
-        "keys": page.keys if key is None else [],
-        "next": page.next if key is None else None,
-    }
+    found = view.find(name, key) or {}
+    rows = _rows(lists, found)
+    if rows is None:
+        found, rows = {"error": UNREADABLE}, []
+    return PresentListAnswer(
+        condition=name,
+        key=key,
+        applied_version=plane.metrics.condition(name).applied_version,
+        version=found.get("version"),
+        as_of=found.get("as_of"),
+        detected_at=found.get("detected_at"),
+        error=found.get("error"),
+        items=found.get("items", []),
+        columns=lists.columns,
+        rows=rows,
+        keys=page.keys if key is None else [],
+        next=page.next if key is None else None,
+    )
+
+
+def _rows(lists: Lists, found: Mapping[str, Any]) -> list[ListRow] | None:
+    """Return the items as a table; None if other software wrote them."""
     try:
-        return PresentListAnswer(**place, **_content(lists, view.find(name, key) or {}))
-    # Kinds of other packages may raise anything if other software wrote the list.
+        items = found.get("items", [])
+        return [ListRow(name=lists.name(it), cells=[*lists.cells(it)]) for it in items]
+    # Kinds of other packages may raise anything.
     except Exception:  # noqa: BLE001 - see above
-        _log.debug("the list of condition %r cannot be shown", name, exc_info=True)
-        return PresentListAnswer(**place, **_content(lists, {"error": UNREADABLE}))
-
-
-def _content(lists: Lists, found: Mapping[str, Any]) -> dict[str, Any]:
-    items = found.get("items", [])
-    return {
-        "version": found.get("version"),
-        "as_of": found.get("as_of"),
-        "detected_at": found.get("detected_at"),
-        "error": found.get("error"),
-        "items": items,
-        "columns": lists.columns,
-        "rows": [ListRow(name=lists.name(it), cells=[*lists.cells(it)]) for it in items],
-    }
+        _log.debug("a list cannot be shown", exc_info=True)
+        return None

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import pytest
-from hypothesis import Phase, assume, find, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from correlation.engine.program import Outcome
@@ -30,6 +30,7 @@ from correlation.event_query.relevance.analysis import Relevance, analyse_releva
 from correlation.event_query.relevance.unbounded import UnboundedQueryError
 from tests.oracle.event_queries import JudgedQuery, results, times_of
 from tests.support.event_queries import SMALL_STREAMS, judged, ordered, queries
+from tests.support.mutations import assert_caught
 from tests.support.query_slots import (
     KEY,
     Arrival,
@@ -222,14 +223,4 @@ def keep_values_plus(us: int) -> Callable[[EventQueryOperator, Mapping[str, int]
 def test_a_mutation_of_one_microsecond_is_caught(
     owner: type, name: str, wrong: Callable[..., object]
 ) -> None:
-    def fails(case: Case) -> bool:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(owner, name, wrong)
-            try:
-                run(case)
-            except AssertionError:
-                return True
-        return False
-
-    once = settings(max_examples=2000, phases=[Phase.generate], database=None)
-    find(cases(), fails, settings=once)
+    assert_caught(cases(), run, owner, name, wrong)

@@ -6,10 +6,11 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import Phase, assume, find, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from correlation.buffers.columns import Int64s
@@ -36,6 +37,7 @@ from correlation.event_query.relevance.analysis import Relevance, analyse_releva
 from correlation.event_query.relevance.unbounded import UnboundedQueryError
 from tests.oracle.event_queries import results, time_of
 from tests.support.event_queries import SMALL_STREAMS, end, judged, ordered, queries
+from tests.support.mutations import assert_caught
 from tests.support.query_slots import (
     QuerySlot,
     closing_heartbeats,
@@ -262,18 +264,9 @@ def _shifted(side: str) -> tuple[object, str, object]:
 def test_a_mutation_of_what_queries_share_is_caught(
     owner: type, name: str, wrong: Callable[..., object]
 ) -> None:
-    def fails(case: Case) -> bool:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(owner, name, wrong)
-            try:
-                run(case, orderly=True)
-            except AssertionError:
-                return True
-        return False
-
-    once = settings(max_examples=2000, phases=[Phase.generate], database=None)
     # Only queries whose negated event has one range use a nearest event.
-    find(cases(absences() if owner is Anchor else BASES), fails, settings=once)
+    chosen = cases(absences() if owner is Anchor else BASES)
+    assert_caught(chosen, partial(run, orderly=True), owner, name, wrong)
 
 
 def test_shared_combinations_are_released_with_their_last_query() -> None:

@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import Phase, find, settings
 
 from correlation.event_query.evaluation.result_time import Bounds, ResultTime
 from correlation.event_query.evaluation.search import Search
@@ -20,9 +19,10 @@ from correlation.event_query.language.document_reader import query_from_document
 from correlation.event_query.language.documents import query_to_document
 from correlation.event_query.language.parser import parse_query
 from correlation.event_query.query import Extreme, Query, Term
-from tests.conformance.test_event_queries import Case, cases, run
+from tests.conformance.test_event_queries import cases, run
 from tests.conformance.test_event_query_changes import alarm, control, pair, reset
 from tests.support.event_queries import begin, end
+from tests.support.mutations import assert_caught
 from tests.support.query_slots import AlarmSlot, counters_of
 from tests.support.slots import read_alarms
 
@@ -214,14 +214,5 @@ BETWEEN, UNTIL = ResultTime.between, ResultTime.until
 def test_a_mutation_of_the_range_of_times_is_caught(
     owner: type, name: str, wrong: Callable[..., object]
 ) -> None:
-    def fails(case: Case) -> bool:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(owner, name, wrong)
-            try:
-                run(case)
-            except AssertionError:
-                return True
-        return False
-
-    once = settings(max_examples=2000, phases=[Phase.generate], database=None, derandomize=True)
-    find(cases().filter(lambda it: it.query.result_end is not None), fails, settings=once)
+    stated = cases().filter(lambda it: it.query.result_end is not None)
+    assert_caught(stated, run, owner, name, wrong)

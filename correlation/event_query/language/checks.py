@@ -38,6 +38,8 @@ from correlation.event_query.query import (
     Shifted,
     Term,
     Variable,
+    points_of,
+    relations_of,
 )
 from correlation.limits import DURATION_LIMIT_US
 from correlation.resources.durations import describe_limit
@@ -220,7 +222,7 @@ def _check_aliases(query: Query, points: Iterable[Point]) -> Iterator[Problem]:
 
 
 def _check_offsets(formula: Formula, times: Iterable[Term]) -> Iterator[Problem]:
-    relations = list(_relations_of(formula))
+    relations = list(relations_of(formula))
     terms = [*times, *chain.from_iterable((it.left, it.right) for it in relations)]
     for term in chain.from_iterable(map(_terms_of, terms)):
         if isinstance(term, Shifted) and abs(term.offset_us) > DURATION_LIMIT_US:
@@ -295,14 +297,6 @@ def _depth(formula: Formula | Term) -> int:
     return 1 + max(map(_depth, inner), default=0)
 
 
-def _relations_of(formula: Formula) -> Iterator[Relation]:
-    if isinstance(formula, Relation):
-        yield formula
-    else:
-        for part in (formula.part,) if isinstance(formula, Not) else formula.parts:
-            yield from _relations_of(part)
-
-
 def _terms_of(term: Term) -> Iterator[Term]:
     """Yield a term and the terms inside it."""
     yield term
@@ -312,10 +306,8 @@ def _terms_of(term: Term) -> Iterator[Term]:
 
 
 def _points_of(formula: Formula) -> Iterator[Point]:
-    for relation in _relations_of(formula):
-        for term in chain(_terms_of(relation.left), _terms_of(relation.right)):
-            if isinstance(term, Point):
-                yield term
+    for relation in relations_of(formula):
+        yield from chain(points_of(relation.left), points_of(relation.right))
 
 
 def _attributes_of(query: Query) -> Iterator[OutputAttribute | AttributePattern]:

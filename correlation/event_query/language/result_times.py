@@ -20,13 +20,13 @@ from correlation.event_query.language.normal import conjunction, is_default_time
 from correlation.event_query.query import (
     And,
     Formula,
-    Not,
     Point,
     Query,
     Relation,
     Side,
     Term,
     points_of,
+    relations_of,
 )
 
 # A type that WHERE can name.
@@ -108,7 +108,7 @@ def _check_part(query: Query, part: Formula) -> Iterator[TimeProblem]:
             problem = f"the {side} of the result {query.type} is stated twice"
             yield TimeProblem(point, problem, "keep one of both equalities")
         return
-    for relation in _relations_of(part):
+    for relation in relations_of(part):
         sides = (*points_of(relation.left), *points_of(relation.right))
         mentioned = next((it for it in sides if _is_result(query, it)), None)
         if mentioned is not None:
@@ -187,11 +187,3 @@ def _unnamed(query: Query) -> tuple[str, str]:
 
 def _parts_of(formula: Formula) -> tuple[Formula, ...]:
     return formula.parts if isinstance(formula, And) else (formula,)
-
-
-def _relations_of(formula: Formula) -> Iterator[Relation]:
-    if isinstance(formula, Relation):
-        yield formula
-    else:
-        for part in (formula.part,) if isinstance(formula, Not) else formula.parts:
-            yield from _relations_of(part)
