@@ -14,7 +14,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from correlation.event_query.language.errors import quoted
-from correlation.event_query.language.grammar import KEYWORDS
+from correlation.event_query.language.grammar import KEYWORDS, NAME
 from correlation.event_query.language.limits import (
     MAX_ATTRIBUTES,
     MAX_EVENTS,
@@ -44,7 +44,6 @@ from correlation.event_query.query import (
 from correlation.limits import DURATION_LIMIT_US
 from correlation.resources.durations import describe_limit
 
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 DOTTED_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.]|-(?!-))*")
 
 

@@ -20,6 +20,8 @@ A query detects combinations of positive events for which no negated event exist
   are joined by a comma, ``or``, ``and``, ``not``; a comma means ``and``.
 - Temporal terms: ``alias.rt.begin``, ``alias.rt.end``, ``t + c``, ``t - c``, ``min(t, …)``,
   ``max(t, …)``. A constant c is a decimal number and a unit: ms, s, sec, min, h, d.
+- ``Type.rt.begin = t`` and ``Type.rt.end = t``, with the type of the result, state its time
+  (`result_times`).
 - Keywords and units in upper or lower case; names are case-sensitive. Strings have the escapes of
   JSON. A comment begins with ``--`` and ends with the line.
 
@@ -31,8 +33,11 @@ Reference. Novoseltsev 2013 (TSA): the running example, temporal relation formul
 
 from __future__ import annotations
 
+import re
 from itertools import chain
 
+# Aliases, variables, and types that WHERE names.
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Words that cannot be aliases.
 KEYWORDS = frozenset(
     ("detect", "on", "event", "not", "where", "and", "or", "min", "max", "var", "end")

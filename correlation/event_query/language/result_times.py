@@ -9,13 +9,12 @@ of the `Query`, not parts of its formula. Text and JSON form write them at the e
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
 from correlation.event_query.language.errors import quoted
-from correlation.event_query.language.grammar import KEYWORDS
+from correlation.event_query.language.grammar import KEYWORDS, NAME
 from correlation.event_query.language.normal import conjunction, is_default_time
 from correlation.event_query.query import (
     And,
@@ -28,9 +27,6 @@ from correlation.event_query.query import (
     points_of,
     relations_of,
 )
-
-# A type that WHERE can name.
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class TimeProblem(NamedTuple):
@@ -174,7 +170,7 @@ def _is_result(query: Query, term: Term) -> bool:
 
 def _is_named(query: Query) -> bool:
     """Return whether WHERE can name the result."""
-    valid = _NAME.fullmatch(query.type) is not None and query.type.lower() not in KEYWORDS
+    valid = NAME.fullmatch(query.type) is not None and query.type.lower() not in KEYWORDS
     return valid and all(event.alias != query.type for event in query.events)
 
 

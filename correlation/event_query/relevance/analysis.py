@@ -78,13 +78,13 @@ class Relevance:
         closures = next(it.closures for it in self.inputs if not it.negated)
         node = node_of(self.inputs)
 
-        def greatest(closure: Closure) -> Distance:
+        def highest(closure: Closure) -> Distance:
             found: Distance = value_at(
                 self.end, lambda point: min(closure.dist(t, node(point)) for t in ends)
             )
             return found
 
-        return max((greatest(it) for it in closures if not it.contradictory), default=0)
+        return max((highest(it) for it in closures if not it.contradictory), default=0)
 
     def keep_values(self, bound: Distance) -> dict[str, Distance]:
         """Return the keep value of each stream: the minimum over its aliases.

@@ -87,8 +87,8 @@ def lead(
         In µs; +inf if the event never matters, -inf if T may be any time before v.
     """
 
-    def least(closure: Closure) -> Distance:
+    def lowest(closure: Closure) -> Distance:
         found: Distance = value_at(time, lambda point: -closure.dist(node(point), v))
         return found
 
-    return min(map(least, closures), default=math.inf)
+    return min(map(lowest, closures), default=math.inf)
