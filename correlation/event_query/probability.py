@@ -23,6 +23,7 @@ from correlation.event_query.absence.windows import Interval
 from correlation.event_query.evaluation.clauses import NO_BOUND
 from correlation.event_query.evaluation.probable import relative_windows
 from correlation.event_query.evaluation.spans import Spans, list_spans, pack_spans
+from correlation.event_query.meaning import Times, holds
 from correlation.event_query.query import Query
 from correlation.event_query.relevance.normal_form import disjunctive_normal_form
 from correlation.event_query.relevance.split import split_formula
@@ -79,6 +80,7 @@ class Probability:
     ) -> None:
         self._query = query
         self._uncertain = uncertain
+        self._positive = positive
         self._parts = split_formula(query)
         self._packed: dict[tuple[str | None, str], Spans] = {}
         aliases = [*(it.alias for it in query.positive), *(it.alias for it in query.negated)]
@@ -140,15 +142,15 @@ class Probability:
             return self._relative(self._spans(alias, alias, np.zeros_like(self._times)), 0)
         if event is None:
             raise TypeError("the window of exact times depends on the event")
+        if self._instant is None:
+            # All times are exact: the event stops the combination or not.
+            known = {**self._positive, alias: event}
+            times_of = {name: Times(it.begin, it.end) for name, it in known.items()}
+            stops = holds(self._parts.negated[alias], times_of)
+            return (Interval(None, None),) if stops else ()
         times = self._times.copy()
         first = self._columns[alias]
         times[0, first : first + 2] = event.begin, event.end
-        if self._instant is None:
-            # All times are exact: the event stops the combination or not.
-            stops = self._spans(alias, self._query.positive[0].alias, times)
-            time = self._time.latest_us
-            held = any(lo + open_lo <= time <= hi - open_hi for lo, hi, open_lo, open_hi in stops)
-            return (Interval(None, None),) if held else ()
         mirrored = [
             (-hi, -lo, open_hi, open_lo)
             for lo, hi, open_lo, open_hi in self._spans(alias, self._instant, times)

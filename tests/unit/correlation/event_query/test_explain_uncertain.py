@@ -12,6 +12,7 @@ from correlation.event_query.building import build_condition
 from correlation.event_query.explain import explain_combination, find_stopping
 from correlation.explaining import GivenRecord, Place
 from correlation.resources.attributes import Attribute
+from correlation.resources.mapping import EventMapping
 from correlation.resources.streams import Stream
 from tests.support.messages import assert_names
 
@@ -191,3 +192,19 @@ def test_events_are_searched_for_unless_the_verdict_is_certain() -> None:
             assert [tests["r"](it) for it in (R3, R4, event("r", 40), event("r", 39))] == [
                 *(True, True, False, False)
             ]
+
+
+def test_exact_event_is_compared_with_the_begin_and_the_end_of_an_event_that_lasts() -> None:
+    lasting = EventMapping("lasting", begin_path=("begin",), end_path=("end",))
+    visit = Stream("visit", "visit", 0, MINUTE, mapping=lasting, clock="replay")
+    query = """DETECT A ON event v: Visit not event r: Report not event b: Leak
+WHERE v.rt.begin < r.rt.begin, r.rt.end = v.rt.end, b.rt.end = v.rt.end END"""
+    condition = build_condition("q", 1, {"query": query, "threshold": "0.5"})
+    times = {"id": "v1", "key": "k", "begin": 5 * MINUTE, "end": 7 * MINUTE}
+    given = {"v": GivenRecord(times, form="event")}
+    streams = {**STREAMS, "visit": visit}
+    for minute, exact in ((7, "0"), (6, "1"), (8, "1")):
+        report = event("r1", minute)
+        answer = explain_combination(condition, streams, {**given, "r": report})
+        assert answer["absence"]["probability_exact"] == exact
+        assert find_stopping(condition, streams, given)["r"](report) == (exact == "0")
