@@ -21,7 +21,7 @@ from correlation.resources.durations import parse_duration_us
 from correlation.resources.histogram import read_mass
 from correlation.resources.thresholds import read_threshold
 from service.api.body import parse_json
-from tests.unit.cli.replay.test_replay_files import RANGE, read
+from tests.unit.cli.replay.test_files import RANGE, read
 
 if TYPE_CHECKING:
     from pathlib import Path
