@@ -258,6 +258,10 @@ class ConditionKind:
         the registered document.
     replay_summary : ReplaySummary or None
         How a replay reports its counters; None: the number of results, and each of `metrics`.
+    state : str
+        Name of the form of its operators' state. If a condition is replaced by one of another kind,
+        its operator continues from the former state only if the names of both kinds are equal.
+        Default: the name of the kind.
     """
 
     name: str
@@ -308,6 +312,11 @@ class ConditionKind:
     records: tuple[RecordType, ...] = ()
     replay_document: Callable[[Values], Values] = _as_registered
     replay_summary: ReplaySummary | None = None
+    state: str = ""
+
+    def continues(self, former: ConditionKind) -> bool:
+        """Return whether its operators continue from the states of operators of a former kind."""
+        return (self.state or self.name) == (former.state or former.name)
 
     def streams_named(self, values: Values) -> list[NamedStream]:
         """Return the streams that a document names, with the fields that contain the names.

@@ -351,8 +351,9 @@ class Operator(Protocol):
             The buffers hold all events read so far whose `latest` is at least this, in µs.
         before : bytes
             State returned by `dump` of the previous operator, which evaluated the condition before
-            a restart or its previous version. Empty without a previous operator or state, and
-            after the lists of the previous version were withdrawn.
+            a restart or its previous version. Empty without a previous operator or state, after a
+            version of a kind with other states (`ConditionKind.state`), and after the lists of the
+            previous version were withdrawn.
         """
 
     def evaluate(self, view: View) -> Evaluation:

@@ -128,6 +128,8 @@ class Conditions:
         if previous is not None:
             entry.last_alarm_at_us = previous.last_alarm_at_us
         self._build(entry)
+        if previous is None or not _continues(entry, previous):
+            before = b""
         self._begin(entry, before)
         self._entries[name] = entry
 
@@ -255,6 +257,13 @@ class Conditions:
             # This version of the software may be able to read it.
             self._register(Control(config_offset, resource_key("condition", name), record))
         return blobs
+
+
+def _continues(entry: Registered, previous: Registered) -> bool:
+    """Return whether a condition continues from the state of the one that it replaces."""
+    if entry.condition is None or previous.condition is None:
+        return False
+    return KINDS[entry.condition.kind].continues(KINDS[previous.condition.kind])
 
 
 def _stored_buffer(

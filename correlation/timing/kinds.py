@@ -183,6 +183,7 @@ def _make_kind(name: str) -> ConditionKind:
         replay_document=_without_blocks,
         replay_summary=SUMMARY,
         find_missing=find_missing,
+        state="timing",
     )
 
 

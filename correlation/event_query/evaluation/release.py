@@ -79,7 +79,7 @@ class Release:
         progress : int
             B, in µs.
         before : bytes
-            Output of `dump`, or anything else if the previous operator was of another kind.
+            Output of `dump`; empty without a previous operator.
 
         Raises
         ------
@@ -87,7 +87,7 @@ class Release:
             Another version of this software wrote the state.
         """
         self.published = progress
-        if not before.startswith(_PREFIX):
+        if not before:
             return
         version, _, text = before.removeprefix(_PREFIX).partition(b" ")
         if version != _VERSION:
