@@ -48,6 +48,7 @@ _PERFORMANCE = Page(
         "path",
         "stages",
         "sharing",
+        "conditions",
         "cluster",
         "response",
         "waiting",
