@@ -1,4 +1,4 @@
-"""Time between the appearance of a set and the new list, by window and operator."""
+"""Time between the appearance of a set and the new list, by window, k and operator."""
 
 from __future__ import annotations
 
@@ -25,32 +25,37 @@ from benchmarks.swoop.measuring import (
     make_operator,
     measure_latency,
 )
-from benchmarks.swoop.rates import QUICK_WINDOWS, WINDOWS
+from benchmarks.swoop.rates import LENGTHS, QUICK_WINDOWS, WINDOWS
 from benchmarks.swoop.texts import LATENCY
 from benchmarks.swoop.workload import draw_sets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
 BLOCKS, EMPTY = "swoop, blocks of 16", "swoop, empty blocks"
+_NAMES = (SWOOP, REFILL, SCASE, BASE)
 _BLOCK = 16
-_K, _QUICK_K = 50, 20
+_QUICK_LENGTHS = (20,)
 
 
 class LatencyPoint(NamedTuple):
-    """Measurements at one window.
+    """Measurements at one window and k.
 
     Attributes
     ----------
     window : int
         Number of valid sets.
+    k : int
+        Length of the list.
     times_us : mapping of str to ndarray of float64
         Time of each call.
     """
 
     window: int
+    k: int
     times_us: dict[str, NDArray[np.float64]]
 
 
@@ -59,42 +64,24 @@ def measure_latencies(*, quick: bool) -> list[LatencyPoint]:
     points = []
     few, many = (10, 96) if quick else (100, 8_000)
     for window in QUICK_WINDOWS if quick else WINDOWS:
-        shape = Shape(window, _QUICK_K if quick else _K)
         stream = draw_sets(window + many + 1)
-        names = [name for name in choose_operators(window) if name in {SWOOP, REFILL, SCASE, BASE}]
-        makers = {name: partial(make_operator, name, stream, shape) for name in names}
-        makers[BLOCKS] = makers[EMPTY] = makers[SWOOP]
+        names = [name for name in choose_operators(window) if name in _NAMES]
         counts = {name: [1] * (few if name in {SCASE, BASE} else many) for name in names}
         counts[BLOCKS] = [_BLOCK] * (many // _BLOCK)
         counts[EMPTY] = [0] * few
-        points.append(LatencyPoint(window, measure_latency(makers, shape, counts)))
+        for k in _QUICK_LENGTHS if quick else LENGTHS:
+            shape = Shape(window, k)
+            makers = {name: partial(make_operator, name, stream, shape) for name in names}
+            makers[BLOCKS] = makers[EMPTY] = makers[SWOOP]
+            points.append(LatencyPoint(window, k, measure_latency(makers, shape, counts)))
     return points
 
 
 def report_latencies(points: Sequence[LatencyPoint]) -> Report:
     """Build the table and the plot."""
-    names = (SWOOP, REFILL, SCASE, BASE)
-    windows = [point.window for point in points]
-    figure, (axis,) = make_axes("window, sets", "median time of a set, µs")
-    axis.set_xscale("log")
-    axis.set_yscale("log")
-    draw_lines(
-        axis,
-        windows,
-        {
-            name: [
-                float(np.median(point.times_us[name])) if name in point.times_us else float("nan")
-                for point in points
-            ]
-            for name in names
-        },
-    )
-    show_plain_ticks(axis, windows)
-    show_plain_values(axis)
-    add_legend(figure, axis)
     rows = [
         [
-            f"{point.window:,}, {name}",
+            f"{point.window:,}, {point.k:,}, {name}",
             f"{len(times):,}",
             *(f"{np.percentile(times, part):,.0f} µs" for part in (50, 99, 100)),
         ]
@@ -104,7 +91,33 @@ def report_latencies(points: Sequence[LatencyPoint]) -> Report:
     return Report(
         "SWOOP: latency",
         LATENCY,
-        ("window, operator", "calls", "median", "p99", "max"),
+        ("window, k, operator", "calls", "median", "p99", "max"),
         rows,
-        [Picture("swoop-latency", "Median time of a set by window", figure)],
+        [
+            Picture(
+                "swoop-latency",
+                "Median time of a set by window, one plot for each k",
+                _draw(points),
+            )
+        ],
     )
+
+
+def _draw(points: Sequence[LatencyPoint]) -> Figure:
+    lengths = sorted({point.k for point in points})
+    windows = sorted({point.window for point in points})
+    figure, axes = make_axes("window, sets", "median time of a set, µs", len(lengths))
+    for axis, k in zip(axes, lengths, strict=True):
+        mine = [point.times_us for point in points if point.k == k]
+        axis.set_title(f"k = {k:,}", fontsize=10)
+        axis.set_xscale("log")
+        axis.set_yscale("log")
+        medians = {
+            name: [float(np.median(it[name])) if name in it else float("nan") for it in mine]
+            for name in _NAMES
+        }
+        draw_lines(axis, windows, medians)
+        show_plain_ticks(axis, windows, rotated=True)
+    show_plain_values(axes[0])
+    add_legend(figure, axes[0], len(_NAMES))
+    return figure

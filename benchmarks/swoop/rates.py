@@ -146,9 +146,9 @@ def report_rates(points: Sequence[RatePoint]) -> Report:
         [
             [
                 _label(point),
-                *(_rate(point, name) for name in ALL),
+                *(format_rate(point, name) for name in ALL),
                 f"{AIMS[point.shape[:2]]:,}" if point.shape[:2] in AIMS else "",
-                *(_ratio(point, name) for name in (REFILL, SCASE, MERGING, BASE)),
+                *(format_ratio(point, name) for name in (REFILL, SCASE, MERGING, BASE)),
             ]
             for point in points
         ],
@@ -216,8 +216,8 @@ def report_messages(points: Sequence[RatePoint]) -> Report:
                 f"{point.data}, {_label(point)}",
                 f"{100 * point.repeated:.0f}%",
                 f"{point.equal:,}",
-                *(_rate(point, name) for name in (SWOOP, REFILL, SCASE)),
-                *(_ratio(point, name) for name in (REFILL, SCASE)),
+                *(format_rate(point, name) for name in (SWOOP, REFILL, SCASE)),
+                *(format_ratio(point, name) for name in (REFILL, SCASE)),
                 f"{point.runs[SWOOP].stock:,}",
             ]
             for point in points
@@ -229,11 +229,13 @@ def _label(point: RatePoint) -> str:
     return f"{point.shape.window:,}, {point.shape.k:,}"
 
 
-def _rate(point: RatePoint, name: str) -> str:
+def format_rate(point: RatePoint, name: str) -> str:
+    """Format the rate of an operator; empty if it was not run."""
     return _format(point.runs[name].rate) if name in point.runs else ""
 
 
-def _ratio(point: RatePoint, name: str) -> str:
+def format_ratio(point: RatePoint, name: str) -> str:
+    """Format the rate of `swoop` divided by that of an operator; empty if it was not run."""
     return _format(point.runs[SWOOP].rate / point.runs[name].rate) if name in point.runs else ""
 
 

@@ -67,7 +67,7 @@ LATENCY = """\
 **The paper's claim.** The latency, from the appearance of a set to the new list, grows with the
 window much more slowly than that of `scase` and `base`.
 
-**Here.** As above, k = 50; wall time of calls from Python with one set each, or sixteen. A call of
+**Here.** As above; wall time of calls from Python with one set each, or sixteen. A call of
 `TopKJoin` without sets shows the part that depends on neither the window nor k: it is the cost to
 hand about fifty arrays to a compiled function, which blocks share. The reference operators have
 fewer arrays.
@@ -79,7 +79,7 @@ maximum includes interruptions by other programs.
 SIMILARITY = """\
 **The paper's claim.** SWOOP works with all well-behaved similarities (Definition 4.1).
 
-**Here.** 10,000 sets, k = 50, as above.
+**Here.** As above, for each window, k and similarity.
 
 **Result.** The distance to `scase` is more than one order of magnitude for all five. `jaccard` and
 `dice` order pairs alike and do the same work. `cosine` meets the most sets, because its upper bound
