@@ -93,7 +93,7 @@ static: setup
 	$(BIN)/lint-imports
 	$(BIN)/deptry .
 
-test: setup jars clients kernels classes ## the tests of a change, on a real Kafka and a real Spark
+test: setup jars clients kernels classes ## run the tests that every change must pass, on a real Kafka and a real Spark
 	$(CHECKED) $(PARALLEL) -m "not ($(STACKED) or nightly)"
 	$(THREE) -m "($(STACKED)) and not nightly" tests/integration tests/rest
 
