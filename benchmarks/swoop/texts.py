@@ -32,7 +32,7 @@ skyband from scratch (next table) costs it little, because the stock is far smal
 of k pairs per valid set. `refill` answers a weaker question: it need not know the pairs that would
 be listed if better ones ended, so that a new set has to beat one high threshold. The skyband lower
 bound is low for the newest sets, whose pairs end last. The price of `refill` is the time for which
-it stops when its stock runs dry; see the last but one table of SWOOP.
+it stops when its stock runs dry ([table](#swoop-a-stock-that-is-computed-again-when-it-runs-dry)).
 
 **Missed aims, for k = 50.** `swoop` has 0.16 times the rate of `refill` at 10,000 sets and 0.24
 times at 100,000, not twice its rate: `refill` takes its list from pairs that were computed
