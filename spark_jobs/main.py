@@ -40,7 +40,7 @@ from spark_jobs.driver.event_topics import check_topics
 from spark_jobs.driver.layout import is_outdated, new_id, open_layout
 from spark_jobs.driver.memory import MemoryUse
 from spark_jobs.driver.parts import Parts
-from spark_jobs.driver.planning import prepare_layout, read_state, replace_query
+from spark_jobs.driver.planning import prepare_layout, replace_query
 from spark_jobs.driver.rebuild import Plan, find_ranges
 from spark_jobs.driver.reports import Reporter, describe
 from spark_jobs.driver.rights import warn_of_wide_folder
@@ -53,6 +53,7 @@ from spark_jobs.job import Job
 from spark_jobs.settings import Settings
 from spark_jobs.sink.marker import read_marks
 from spark_jobs.sink.ownership import claims_of
+from spark_jobs.sink.state_topic import read_state
 from spark_jobs.worker.worker_daemon import WARM_KINDS
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException
 
-from spark_jobs.driver.planning import read_state
 from spark_jobs.driver.stale_checkpoint import check_checkpoint
 from spark_jobs.errors import CheckpointStoreError, ProducerFencedError
 from spark_jobs.sink.marker import read_marks
+from spark_jobs.sink.state_topic import read_state
 from spark_jobs.sink.transactional_client import UnusableProducerError
 
 if TYPE_CHECKING:

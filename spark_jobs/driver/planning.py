@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import logging
-import time
-from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from kafka_client.consumers import open_consumer, read_ranges
-from kafka_client.partition_offsets import list_ranges
 from spark_jobs.driver.config_topic import forget_config_topic, note_config_topic
 from spark_jobs.driver.layout import make_layout, replace_layout
 from spark_jobs.driver.rebuild import (
@@ -34,6 +30,7 @@ from spark_jobs.errors import (
 )
 from spark_jobs.sink.marker import METRICS_KEY, totals_key
 from spark_jobs.sink.ownership import MERGED, sink_id
+from spark_jobs.sink.state_topic import read_state
 from spark_jobs.worker.slot_records import Generation, generation_of, read_generations
 
 if TYPE_CHECKING:
@@ -51,40 +48,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _ANSWER_SECONDS = 30.0
-# The topic is compacted, but its newest segments may have many records of each slot.
-_READ_SECONDS = 600.0
-
-
-def read_state(
-    properties: Properties, topic: str, timeout_seconds: float = _READ_SECONDS
-) -> dict[bytes, bytes]:
-    """Return the newest committed value of each key of the state topic.
-
-    Parameters
-    ----------
-    properties : mapping
-        librdkafka properties.
-    topic : str
-        Name of the topic.
-    timeout_seconds : float
-        Max time to read it.
-
-    Raises
-    ------
-    KafkaException
-        When the topic cannot be read.
-    """
-    found: dict[bytes, bytes] = {}
-    place = (topic, 0)
-    with closing(open_consumer(properties, f"{topic}.reader")) as consumer:
-        ranges = list_ranges(consumer, [place], _ANSWER_SECONDS)
-        for message in read_ranges(consumer, ranges, time.monotonic() + timeout_seconds):
-            key, value = message.key() or b"", message.value()
-            if value is None:
-                found.pop(key, None)
-            else:
-                found[key] = value
-    return found
 
 
 def remove_records(properties: Properties, topic: str, keys: Iterable[bytes]) -> None:

@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaException
 
 from correlation.errors import UnknownRecordVersionError
-from spark_jobs.driver.planning import plan_rescale, read_state
+from spark_jobs.driver.planning import plan_rescale
 from spark_jobs.driver.rebuild import Plan, describe_plan, find_ranges
 from spark_jobs.driver.reports import describe
 from spark_jobs.errors import RebuildError, RescaleRefusedError, UnequalSlotsError
+from spark_jobs.sink.state_topic import read_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -18,6 +19,8 @@ _client_log = logging.getLogger(f"{__name__}.client")
 _client_log.disabled = True
 
 _TIMEOUT_SECONDS = 60.0
+# Max time in which Kafka decides an offset after its transaction has ended.
+DECISION_SECONDS = 10.0
 _FIRST_TIMEOUT_SECONDS = 2.0
 _PAUSE_SECONDS = 0.1
 _MOVING = frozenset(
@@ -52,7 +55,7 @@ class CommittedOffset:
     def __init__(
         self, topic: str, group: str, properties: Properties, *, decided: bool = True
     ) -> None:
-        self.topic, self.name = topic, group
+        self.topic, self.name, self._properties = topic, group, properties
         settings = {
             **properties,
             "group.id": group,
@@ -113,6 +116,22 @@ class CommittedOffset:
             if error.code() not in _MOVING or time.monotonic() > deadline:
                 raise KafkaException(error)
             time.sleep(_PAUSE_SECONDS)
+
+    def read_former(self) -> TopicPartition | None:
+        """Read the offset before a transaction that has not ended, with its metadata, or None.
+
+        A broker that is killed may lose the end of a transaction: then Kafka never decides it, and
+        `read` is not answered, until another transaction of the same producer id commits an offset
+        for the group.
+
+        Raises
+        ------
+        KafkaException
+            See `read`.
+        """
+        offset = CommittedOffset(self.topic, self.name, self._properties, decided=False)
+        with closing(offset):
+            return offset.read()
 
     def close(self) -> None:
         """Close the connection."""

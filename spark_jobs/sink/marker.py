@@ -7,12 +7,16 @@ driver reads it once, at the start of the job, when no transaction is open.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 import orjson
+from confluent_kafka import KafkaException
 
 from correlation.errors import UnknownRecordVersionError
-from spark_jobs.sink.committed import CommittedOffset
+from kafka_client.partition_offsets import is_timeout
+from spark_jobs.sink.committed import DECISION_SECONDS, CommittedOffset
+from spark_jobs.sink.state_topic import read_decided_state
 from spark_jobs.worker.envelope import Record
 from spark_jobs.worker.slot_records import generation_of
 
@@ -24,6 +28,9 @@ if TYPE_CHECKING:
     from correlation.resources.topics import Topics
     from spark_jobs.settings import Properties
 
+_log = logging.getLogger(__name__)
+
+_PATIENCE_SECONDS = 60.0
 # Key of the metrics of merged results in the metrics topic.
 METRICS_KEY = b"merged"
 # Version of the totals of merged results, whose record contains a mark, too.
@@ -63,7 +70,7 @@ class Marker:
         decided: bool = True,
     ) -> None:
         self._offset = CommittedOffset(topics.config, group, properties, decided=decided)
-        self._state_topic = topics.state
+        self._properties, self._state_topic = properties, topics.state
         self._stored = stored
 
     @property
@@ -98,15 +105,57 @@ class Marker:
         value = orjson.dumps({"v": _VERSION, _GROUP: self.name, _NEXT: batch + 1})
         return Record(self._state_topic, transactional_id.encode(), value)
 
-    def next_batch(self) -> int:
+    def next_batch(self, patience_seconds: float = _PATIENCE_SECONDS) -> int:
         """Return the first batch that is not written yet.
+
+        Parameters
+        ----------
+        patience_seconds : float
+            Max time for repeated queries.
 
         Raises
         ------
         KafkaException
             When Kafka does not answer in time, or the right to the group is missing.
         """
-        found = self._offset.read()
+        return self._after(self._offset.read(patience_seconds))
+
+    def find_next_batch(self) -> tuple[int, bool]:
+        """Return the first batch that is not written yet, whether Kafka decides the offset or not.
+
+        It is called when all transactions that may commit for the group have ended. Both marks of a
+        batch are in one transaction, so the records of the state topic are as good as the offset.
+
+        Returns
+        -------
+        int, bool
+            The batch, and whether the offset was read; otherwise it must be committed again.
+
+        Raises
+        ------
+        KafkaException
+            See `next_batch`; or when the state topic has a transaction that does not end.
+        UnknownRecordVersionError
+            See `read_marks`.
+        """
+        try:
+            return self.next_batch(DECISION_SECONDS), True
+        except KafkaException as error:
+            if not is_timeout(error):
+                raise
+        # If the coordinator does not answer at all, this fails, too.
+        former = self._after(self._offset.read_former())
+        values = read_decided_state(self._properties, self._state_topic, _PATIENCE_SECONDS)
+        stored = read_marks(values).get(self.name, 0)
+        _log.warning(
+            "Kafka does not decide the offset of group %s after its transaction has ended: the "
+            "mark of %s counts, and is committed again",
+            self.name,
+            self._state_topic,
+        )
+        return max(former, stored), False
+
+    def _after(self, found: TopicPartition | None) -> int:
         return max(self._stored, 0 if found is None else int(found.offset))
 
     def close(self) -> None:

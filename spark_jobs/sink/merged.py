@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 import time
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 import orjson
@@ -19,10 +18,9 @@ import orjson
 from correlation.engine.merged import MergedTotals
 from correlation.errors import UnknownRecordVersionError
 from correlation.shares import merge_shares
-from kafka_client.consumers import open_consumer, read_ranges
-from kafka_client.partition_offsets import list_ranges
 from spark_jobs.sink.batches import merge_target, producer_of
 from spark_jobs.sink.marker import METRICS_KEY, TOTALS_VERSION, totals_key
+from spark_jobs.sink.state_topic import read_state
 from spark_jobs.worker.envelope import PackedRecords, Record
 from spark_jobs.worker.results import pack_results
 from spark_jobs.worker.shares import SlotShares
@@ -37,7 +35,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_ANSWER_SECONDS = 30.0
 _READ_SECONDS = 60.0
 # Max time for which a record is awaited that an open transaction of a slot may hide.
 _PATIENCE_SECONDS = 10.0
@@ -214,14 +211,8 @@ def _await_totals(target: Target, next_batch: int, properties: Properties) -> by
 
 def _read_totals(target: Target, properties: Properties) -> bytes:
     """Return the newest totals in the state topic; empty if they do not exist."""
-    place, key = (target.topics.state, 0), totals_key(target.transactional_id)
-    value = b""
-    with closing(open_consumer(properties, f"{target.topics.state}.reader")) as consumer:
-        ranges = list_ranges(consumer, [place], _ANSWER_SECONDS)
-        for message in read_ranges(consumer, ranges, time.monotonic() + _READ_SECONDS):
-            if message.key() == key:
-                value = message.value() or b""
-    return value
+    values = read_state(properties, target.topics.state, _READ_SECONDS)
+    return values.get(totals_key(target.transactional_id), b"")
 
 
 def _decode(value: bytes) -> MergedTotals:

@@ -13,6 +13,7 @@ a failed query again: the workers of that query then count as those of an earlie
 
 from __future__ import annotations
 
+import logging
 import threading
 import uuid
 from collections.abc import Callable, Iterable
@@ -22,9 +23,11 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException
 
+from correlation.limits import SLOTS_LIMIT
+from kafka_client.partition_offsets import is_timeout
 from kafka_client.users import user_of
 from spark_jobs.errors import ClaimLostError, ProducerFencedError, SparkJobError
-from spark_jobs.sink.committed import CommittedOffset
+from spark_jobs.sink.committed import DECISION_SECONDS, CommittedOffset
 from spark_jobs.sink.options import Owner
 from spark_jobs.sink.transactional_client import (
     TIMEOUT_SECONDS,
@@ -39,6 +42,8 @@ if TYPE_CHECKING:
 
     from correlation.resources.topics import Topics
     from spark_jobs.settings import Properties
+
+_log = logging.getLogger(__name__)
 
 MERGED = "merged"
 # A claim that a killed job left undecided delays readers no longer than they wait.
@@ -71,6 +76,8 @@ class Claims:
         self._name = f"{topics.prefix}.owner"
         self._offset = CommittedOffset(topics.config, self._name, properties)
         self._lock = threading.Lock()
+        # Whether Kafka has decided the claim that was replaced last.
+        self._was_decided = True
 
     def read(self, patience_seconds: float = TIMEOUT_SECONDS) -> Owner | None:
         """Read the newest claim, or None.
@@ -90,9 +97,7 @@ class Claims:
                 found = self._offset.read(patience_seconds)
         except KafkaException as error:
             raise self._own_error(error) from error
-        if found is None or not found.metadata:
-            return None
-        return Owner.from_json(found.offset, found.metadata)
+        return _owner_at(found)
 
     def check(self, own: Owner) -> None:
         """Check that a claim is the newest claim.
@@ -178,7 +183,8 @@ class Claims:
             except ProducerFencedError:
                 if attempt == _ATTEMPTS - 1:
                     raise
-        self.fence_sink(owner)
+        # The job of a claim that is not known may have any number of partitions.
+        self.fence_sink(owner if self._was_decided else owner._replace(partitions=SLOTS_LIMIT))
         return owner
 
     def replace(self, own: Owner, new: Owner) -> Owner:
@@ -249,7 +255,7 @@ class Claims:
             producer = open_producer(self._name, self._offset.topic, properties)
         except KafkaException as error:
             raise self._own_error(error) from error
-        owner = decide(self.read())
+        owner = decide(self._read_replaced())
         try:
             producer.begin_transaction()
             send_offsets(producer, [self._mark(owner)], self._offset.group)
@@ -261,6 +267,23 @@ class Claims:
             raise self._own_error(error) from error
         return owner
 
+    def _read_replaced(self) -> Owner | None:
+        """Read the claim to be replaced, or the one before it if Kafka does not decide it.
+
+        All transactions that claim have ended: that of the new producer's id.
+        """
+        try:
+            found, self._was_decided = self._offset.read(DECISION_SECONDS), True
+        except KafkaException as error:
+            if not is_timeout(error):
+                raise self._own_error(error) from error
+            try:
+                found, self._was_decided = self._offset.read_former(), False
+            except KafkaException as second:
+                raise self._own_error(second) from error
+            _log.warning("Kafka does not decide the claim of the installation: it is replaced")
+        return _owner_at(found)
+
     def _mark(self, owner: Owner) -> TopicPartition:
         return self._offset.at(owner.number, owner.to_json())
 
@@ -269,6 +292,13 @@ class Claims:
     ) -> SparkJobError:
         user = user_of(self._properties)
         return as_own_error(error, transactional_id or self._name, self._name, user)
+
+
+def _owner_at(found: TopicPartition | None) -> Owner | None:
+    """Return the claim that a committed offset contains."""
+    if found is None or not found.metadata:
+        return None
+    return Owner.from_json(found.offset, found.metadata)
 
 
 # A worker has many producers and one connection for the claim.

@@ -162,7 +162,11 @@ class TransactionalProducer:
             )
             # Both are read after an open transaction of an earlier producer of this id has ended.
             check_claim()
-            self.next_batch = marker.next_batch()
+            self.next_batch, is_decided = marker.find_next_batch()
+            if not is_decided:
+                self._producer.begin_transaction()
+                send_offsets(self._producer, [marker.of(self.next_batch - 1)], marker.group)
+                self._producer.commit_transaction(TIMEOUT_SECONDS)
         except KafkaException as error:
             raise self._own_error(error) from error
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from correlation.event_query.language.documents import query_to_document
+from correlation.event_query.language.parser import parse_query
 from correlation.kinds import KINDS
 from tests.support.query_slots import QuerySlot
 from tests.support.records import built_in_checker
@@ -41,7 +43,7 @@ DOCUMENTS: Mapping[str, Document] = {
     "blocks": {**_PAIRS, "block_size": 100, "block_interval_us": 10**9},
     "query": {
         "kind": "event_query",
-        "query": KINDS["event_query"].fields[0].read(_QUERY),
+        "query": query_to_document(parse_query(_QUERY)),
         "types": {"left": "left", "right": "right"},
         "threshold": None,
     },

@@ -20,11 +20,11 @@ from confluent_kafka.admin import (
 
 from cli.stack.broker import EmbeddedBroker
 from correlation.resources.topics import OMITTED_HEADER, Channel, Topics
-from spark_jobs.driver.planning import read_state
 from spark_jobs.driver.stale_checkpoint import check_marks
 from spark_jobs.errors import ClaimLostError, DeliveryError, StaleCheckpointError
 from spark_jobs.sink import transactional_producer
 from spark_jobs.sink.marker import Marker, read_marks
+from spark_jobs.sink.state_topic import read_state
 from spark_jobs.sink.transactions import PartitionProducer
 from spark_jobs.worker.envelope import Record
 from tests.support.claims import claim, target

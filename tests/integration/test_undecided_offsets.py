@@ -1,0 +1,156 @@
+"""Offsets that Kafka does not decide: the broker has lost the end of their transaction.
+
+A transaction of another producer, which does not end, has the same effect on readers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Producer
+
+from correlation.resources.topics import Topics
+from spark_jobs.errors import ClaimLostError, DeliveryError
+from spark_jobs.sink import marker, ownership
+from spark_jobs.sink.committed import CommittedOffset
+from spark_jobs.sink.marker import Marker, read_marks
+from spark_jobs.sink.ownership import claims_of
+from spark_jobs.sink.state_topic import read_state
+from spark_jobs.sink.transactional_client import UnusableProducerError
+from spark_jobs.sink.transactions import PartitionProducer
+from spark_jobs.worker.envelope import Record
+from tests.support.claims import claim, target
+from tests.support.kafka import create_topics, read_committed
+from tests.support.messages import naming
+from tests.support.patience import PATIENCE_SECONDS
+
+if TYPE_CHECKING:
+    from confluent_kafka import TopicPartition
+
+    from spark_jobs.settings import Properties
+
+pytestmark = pytest.mark.kafka
+
+
+class Installation:
+    """An installation's topics, and transactions that do not end."""
+
+    def __init__(self, bootstrap: str, prefix: str) -> None:
+        self.bootstrap, self.topics = bootstrap, Topics(prefix)
+        self.properties: Properties = {"bootstrap.servers": bootstrap}
+        names = (self.topics.alarms, self.topics.config, self.topics.state)
+        create_topics(bootstrap, dict.fromkeys(names, 1))
+        self.target = target(self.topics, claim(self.topics, self.properties))
+        self.marker = Marker(self.topics, self.target.group, self.properties)
+
+    def producer(self) -> PartitionProducer:
+        return PartitionProducer(self.target, self.properties)
+
+    def records(self, value: str) -> list[Record]:
+        return [Record(self.topics.alarms, b"key", value.encode())]
+
+    def written(self) -> list[bytes | None]:
+        return [it.value for it in read_committed(self.bootstrap, self.topics.alarms)]
+
+    def begin(self) -> Producer:
+        """Begin a transaction of another producer, which the broker does not end."""
+        producer = Producer(
+            {
+                **self.properties,
+                "transactional.id": f"{self.topics.prefix}.other",
+                "transaction.timeout.ms": 600_000,
+            }
+        )
+        producer.init_transactions(PATIENCE_SECONDS)
+        producer.begin_transaction()
+        return producer
+
+    def leave_undecided(self, offset: TopicPartition, group: object) -> Producer:
+        """Commit an offset in a transaction that does not end; return its producer."""
+        producer = self.begin()
+        producer.send_offsets_to_transaction([offset], group, PATIENCE_SECONDS)
+        return producer
+
+    def committed(self, group: str) -> int:
+        """Return the newest offset of a group that is decided."""
+        found = CommittedOffset(self.topics.config, group, self.properties, decided=False).read()
+        assert found is not None
+        return int(found.offset)
+
+
+@pytest.fixture
+def installation(
+    kafka_bootstrap: str, topic_prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> Installation:
+    # No result depends on this time.
+    for module in (marker, ownership):
+        monkeypatch.setattr(module, "DECISION_SECONDS", 1.0)
+    return Installation(kafka_bootstrap, topic_prefix)
+
+
+def test_mark_of_the_state_topic_counts_and_is_committed_again(installation: Installation) -> None:
+    assert installation.producer().write(7, installation.records("a")) == 1
+    # The newest offset that is decided is that of an earlier batch.
+    decided = installation.leave_undecided(installation.marker.of(4), installation.marker.group)
+    decided.commit_transaction(PATIENCE_SECONDS)
+    installation.leave_undecided(installation.marker.of(98), installation.marker.group)
+    assert installation.committed(installation.target.group) == 5
+
+    producer = installation.producer()
+    assert producer.next_batch() == 8
+    assert installation.committed(installation.target.group) == 8
+    assert producer.write(7, installation.records("a")) == 0
+    assert producer.write(8, installation.records("b")) == 1
+    assert installation.producer().next_batch() == 9
+    assert installation.written() == [b"a", b"b"]
+    state = read_state(installation.properties, installation.topics.state)
+    assert read_marks(state) == {installation.target.group: 9}
+
+
+def test_first_batch_is_written_while_its_offset_is_undecided(installation: Installation) -> None:
+    installation.leave_undecided(installation.marker.of(3), installation.marker.group)
+    producer = installation.producer()
+    assert producer.next_batch() == 0
+    assert producer.write(0, installation.records("a")) == 1
+    assert installation.written() == [b"a"]
+
+
+def test_mark_is_not_taken_from_a_state_topic_with_an_open_transaction(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(marker, "_PATIENCE_SECONDS", 2.0)
+    assert installation.producer().write(7, installation.records("a")) == 1
+    other = installation.leave_undecided(installation.marker.of(98), installation.marker.group)
+    # It hides the records behind it, which may be marks.
+    other.produce(installation.topics.state, b"{}", b"key")
+    other.flush(PATIENCE_SECONDS)
+    with pytest.raises(UnusableProducerError, match=naming(installation.topics.state)):
+        installation.producer().next_batch()
+    with pytest.raises(DeliveryError, match=naming(installation.topics.state)):
+        installation.producer().write(8, installation.records("b"))
+    other.abort_transaction(PATIENCE_SECONDS)
+    assert installation.producer().write(8, installation.records("b")) == 1
+    assert installation.written() == [b"a", b"b"]
+
+
+def test_undecided_claim_is_replaced_and_all_producers_are_fenced_off(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ownership, "SLOTS_LIMIT", 3)
+    topics, former = installation.topics, installation.target.owner
+    # A producer of a job whose claim, with three partitions, is not known.
+    unknown = PartitionProducer(target(topics, former, 2), installation.properties)
+    assert unknown.write(0, installation.records("a")) == 1
+    claims = CommittedOffset(topics.config, f"{topics.prefix}.owner", installation.properties)
+    offset = claims.at(former.number + 1, former.to_json())
+    other = installation.leave_undecided(offset, claims.group)
+
+    owner = claims_of(topics, installation.properties).claim("next", 1, former.number)
+    assert owner.number > former.number
+    assert owner.partitions == former.partitions
+    assert installation.committed(f"{topics.prefix}.owner") == owner.number
+    other.abort_transaction(PATIENCE_SECONDS)
+    with pytest.raises(ClaimLostError):
+        unknown.write(1, installation.records("b"))
+    assert installation.written() == [b"a"]
