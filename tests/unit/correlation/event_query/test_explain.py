@@ -85,48 +85,48 @@ def test_negated_event_stops_the_combination(after_us: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("report", "reason"),
+    ("report", "reasons"),
     [
         (
             event("r1", 12 * MINUTE + 1, area="lab"),
-            "r.rt.begin <= s.rt.end + 5 min does not hold: the left side is 1us after",
+            ["r.rt.begin <= s.rt.end + 5 min does not hold", "left side is 1us after"],
         ),
-        (event("r1", 6 * MINUTE, area="lab"), "the left side is 1min after the right side"),
+        (event("r1", 6 * MINUTE, area="lab"), ["left side is 1min after"]),
         (
             event("r1", 8 * MINUTE, area="hall"),
-            'variable X: s.area is "lab", r.area is "hall"',
+            ["variable X", 's.area is "lab"', 'r.area is "hall"'],
         ),
-        (event("r1", 8 * MINUTE), "variable X: r.area is missing"),
-        (event("r1", 8 * MINUTE, "other", area="lab"), "its key is 'other'"),
-        (event("r1", 8 * MINUTE, area=7), "is not a valid event of stream report: bad_attribute"),
+        (event("r1", 8 * MINUTE), ["variable X", "r.area is missing"]),
+        (event("r1", 8 * MINUTE, "other", area="lab"), ["its key is 'other'"]),
+        (event("r1", 8 * MINUTE, area=7), ["stream report", "bad_attribute"]),
     ],
 )
-def test_negated_event_that_does_not_stop_it(report: GivenRecord, reason: str) -> None:
+def test_negated_event_that_does_not_stop_it(report: GivenRecord, reasons: list[str]) -> None:
     answer = explain(s=SMOKE, r=report)
     assert answer["verdict"] == "satisfied"
     assert answer["explanation"].startswith("r does not stop")
-    assert reason in answer["explanation"]
+    assert_names(answer["explanation"], *reasons)
 
 
 @pytest.mark.parametrize(
-    ("smoke", "step", "explanation"),
+    ("smoke", "step", "names"),
     [
         (
             event("s1", 0, area="lab", level="3"),
             "contract",
-            "s is not a valid event of stream smoke: bad_attribute",
+            ["s", "stream smoke", "bad_attribute"],
         ),
-        (event("s1", 0, area="lab", level=2), "attributes", "s.level is 2, not level {>= 3}"),
-        (event("s1", 0, area="lab"), "attributes", "s.level is missing, not level {>= 3}"),
-        (event("s1", 0, level=4), "variables", "variable X: s.area is missing"),
+        (event("s1", 0, area="lab", level=2), "attributes", ["s.level is 2", "{>= 3}"]),
+        (event("s1", 0, area="lab"), "attributes", ["s.level is missing", "{>= 3}"]),
+        (event("s1", 0, level=4), "variables", ["variable X", "s.area is missing"]),
     ],
 )
 def test_first_failed_step_of_the_positive_event(
-    smoke: GivenRecord, step: str, explanation: str
+    smoke: GivenRecord, step: str, names: list[str]
 ) -> None:
     answer = explain(s=smoke, r=event("r1", 0, area="lab"))
     assert (answer["verdict"], answer["failed_step"]) == ("not_satisfied", step)
-    assert answer["explanation"].startswith(explanation)
+    assert_names(answer["explanation"], *names)
     assert answer["steps"][-1] == {"step": "absence", "passed": None, "detail": None}
 
 
@@ -135,22 +135,30 @@ WHERE s.rt.end < d.rt.end, not (d.rt.end > s.rt.end + 10 s or d.rt.end = s.rt.en
 
 
 @pytest.mark.parametrize(
-    ("door", "step", "explanation"),
+    ("door", "step", "names"),
     [
-        (event("d1", 4 * SECOND, area="lab"), None, "the query has no negated event"),
-        (event("d1", 0, area="lab"), "relations", "s.rt.end < d.rt.end does not hold: both are eq"),
-        (event("d1", 11 * SECOND, area="lab"), "relations", "is 1s after the right side"),
-        (event("d1", 3 * SECOND, area="lab"), "relations", "does not hold"),
-        (event("d1", 4 * SECOND, area="hall"), "variables", 's.area is "lab", d.area is "hall"'),
-        (event("d1", 4 * SECOND, "z", area="lab"), "key", "s has the key 'k', d has the key 'z'"),
+        (event("d1", 4 * SECOND, area="lab"), None, ["no negated event"]),
+        (event("d1", 0, area="lab"), "relations", ["s.rt.end < d.rt.end", "both are equal"]),
+        (event("d1", 11 * SECOND, area="lab"), "relations", ["1s after the right side"]),
+        (event("d1", 3 * SECOND, area="lab"), "relations", ["does not hold"]),
+        (
+            event("d1", 4 * SECOND, area="hall"),
+            "variables",
+            ['s.area is "lab"', 'd.area is "hall"'],
+        ),
+        (
+            event("d1", 4 * SECOND, "z", area="lab"),
+            "key",
+            ["s has the key 'k'", "d has the key 'z'"],
+        ),
     ],
 )
 def test_relations_among_positive_events(
-    door: GivenRecord, step: str | None, explanation: str
+    door: GivenRecord, step: str | None, names: list[str]
 ) -> None:
     answer = explain(PAIR, s=event("s1", 0, area="lab", heat=0.50001), d=door)
     assert answer["failed_step"] == step
-    assert explanation in answer["explanation"]
+    assert_names(answer["explanation"], *names)
 
 
 def test_streams_without_keys_and_events_that_last() -> None:

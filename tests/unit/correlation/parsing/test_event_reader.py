@@ -13,6 +13,7 @@ from correlation.reasons import Reason
 from correlation.resources.mapping import EventMapping
 from correlation.resources.partitioning import Partitioning
 from correlation.resources.streams import Stream
+from tests.support.messages import assert_names
 
 HOUR = 3_600_000_000
 DAY_2013 = 1_356_998_400_000_000  # 2013-01-01T00:00:00Z
@@ -179,20 +180,20 @@ def test_what_is_no_event_is_rejected_with_its_reason(
 
 
 @pytest.mark.parametrize(
-    ("time", "detail"),
+    ("time", "name"),
     [
-        ("1795495477000000", "usually the unit in the mapping is wrong"),
-        ("1e300", "usually the unit in the mapping is wrong"),
-        ('"1795495477"', "'1795495477' is not a number of seconds since 1970: write it without"),
-        ('"soon"', "'soon' is not a number of seconds since 1970"),
+        ("1795495477000000", "unit in the mapping"),
+        ("1e300", "unit in the mapping"),
+        ('"1795495477"', "'1795495477' is not a number"),
+        ('"soon"', "'soon' is not a number"),
     ],
 )
-def test_a_time_of_a_wrong_unit_or_type_is_rejected_with_a_remedy(time: str, detail: str) -> None:
+def test_a_time_of_a_wrong_unit_or_type_is_rejected_with_a_remedy(time: str, name: str) -> None:
     stream = _stream(mapping=EventMapping(form="time", time_path=("at",), format="epoch_s"))
     text = f'{{"at": {time}}}'
     with pytest.raises(RejectedEventError) as rejected:
         compile_mapping(stream)(orjson.loads(text), text.encode(), b"k", 10)
-    assert detail in rejected.value.detail
+    assert_names(rejected.value.detail, name)
     assert ("quotes" in rejected.value.detail) == (time == '"1795495477"')
 
 

@@ -12,10 +12,10 @@ from correlation.errors import InvalidFieldError
 from correlation.limits import BUCKET_LIMIT, LENGTH_LIMIT_US, TIME_LIMIT_US
 from correlation.resources.histogram import WHOLE_MASS, Bucket, Histogram
 from correlation.resources.template import Template
+from tests.support.messages import assert_names
 from tests.unit.correlation.timing.histogram_strategies import described, large_histograms
 
 TENTH = WHOLE_MASS // 10
-PLACES = "has too many decimal places"
 
 
 def bucket(lo: object, hi: object, p: object) -> dict[str, object]:
@@ -29,15 +29,15 @@ def bucket(lo: object, hi: object, p: object) -> dict[str, object]:
         ("[]", "buckets", "must be a list"),
         ([], "buckets", "got 0 buckets"),
         ([bucket(i, i + 1, 0) for i in range(BUCKET_LIMIT + 1)], "buckets", "got 101 buckets"),
-        ([5], "buckets[0]", "is not a valid bucket"),
-        (["0,1"], "buckets[0]", "is not a valid bucket"),
-        ([[0, 10]], "buckets[0]", "is not a valid bucket"),
-        ([[0, 10, 1, 1]], "buckets[0]", "is not a valid bucket"),
-        ([["0", 10, 1]], "buckets[0].lo", "must be a whole number"),
+        ([5], "buckets[0]", "not a valid bucket"),
+        (["0,1"], "buckets[0]", "not a valid bucket"),
+        ([[0, 10]], "buckets[0]", "not a valid bucket"),
+        ([[0, 10, 1, 1]], "buckets[0]", "not a valid bucket"),
+        ([["0", 10, 1]], "buckets[0].lo", "whole number"),
         ([{"lo": 0, "hi": 10}], "buckets[0].p", "is missing"),
-        ([bucket("0", 10, 1)], "buckets[0].lo", "must be a whole number"),
-        ([bucket(0, 10.0, 1)], "buckets[0].hi", "must be a whole number"),
-        ([{"lo": True, "hi": 10, "p": 1}], "buckets[0].lo", "must be a whole number"),
+        ([bucket("0", 10, 1)], "buckets[0].lo", "whole number"),
+        ([bucket(0, 10.0, 1)], "buckets[0].hi", "whole number"),
+        ([{"lo": True, "hi": 10, "p": 1}], "buckets[0].lo", "whole number"),
         ([bucket(0, 10, "half")], "buckets[0].p", "must be a decimal"),
         ([bucket(0, 10, None)], "buckets[0].p", "must be a decimal"),
         ([{"lo": 0, "hi": 10, "p": True}], "buckets[0].p", "must be a decimal"),
@@ -45,11 +45,11 @@ def bucket(lo: object, hi: object, p: object) -> dict[str, object]:
         ([bucket(0, 10, "inf")], "buckets[0].p", "must be a decimal"),
         ([bucket(0, 10, -0.1)], "buckets[0].p", "is -0.1"),
         ([bucket(0, 10, "1.1")], "buckets[0].p", "is 1.1"),
-        ([bucket(0, 10, "0.12345678901")], "buckets[0].p", f"0.12345678901 {PLACES}"),
-        ([bucket(0, 10, "1e-999999999")], "buckets[0].p", f"1e-999999999 {PLACES}"),
+        ([bucket(0, 10, "0.12345678901")], "buckets[0].p", "0.12345678901 has too many"),
+        ([bucket(0, 10, "1e-999999999")], "buckets[0].p", "1e-999999999 has too many"),
         ([bucket(0, 10, "1" + "0" * 50 + "1e-51")], "buckets[0].p", None),
         ([bucket(0, 10, "0.5" + "0" * 40 + "1")], "buckets[0].p", None),
-        ([bucket(0, 10, 0.9)], "buckets", 'the sum of the "p" must be exactly 1; got 0.9'),
+        ([bucket(0, 10, 0.9)], "buckets", "exactly 1; got 0.9"),
         ([bucket(0, 10, 0.7), bucket(10, 20, "0.3000000001")], "buckets", None),
         ([bucket(10, 0, 1)], "buckets[0].hi", "0 us is below lo, 10 us"),
         ([bucket(0, 10, 0.5), bucket(10, 10, 0.5)], "buckets[1].hi", "the bucket is empty"),
@@ -66,7 +66,8 @@ def test_histogram_refuses_buckets(buckets: object, field: str, problem: str | N
     with pytest.raises(InvalidFieldError) as caught:
         Histogram.from_buckets(buckets)
     assert caught.value.field == field
-    assert problem in {None, caught.value.problem}
+    if problem is not None:
+        assert_names(caught.value.problem, problem)
     assert caught.value.remedy
 
 

@@ -28,6 +28,7 @@ from correlation.resources.records import (
 from correlation.resources.streams import Stream
 from correlation.resources.template import Template
 from correlation.timing.conditions import TimingCondition
+from tests.support.messages import assert_names
 
 NEAR: dict[str, Any] = {
     "kind": "mutual_deadline",
@@ -128,15 +129,15 @@ def test_stream_of_before_there_were_attributes_has_none() -> None:
         (
             {"mapping": {"begin": "b", "end": "e", "time": "t"}},
             {
-                "mapping.begin": "cannot be combined with the other fields",
-                "mapping.end": "cannot be combined with the other fields",
+                "mapping.begin": "cannot be combined",
+                "mapping.end": "cannot be combined",
             },
         ),
         (
             {"mapping": {"begin": "b", "end": "e"}, "max_uncertainty_us": 5},
-            {"max_uncertainty": "the events last: begin and end are exact times"},
+            {"max_uncertainty": "begin and end are exact"},
         ),
-        ({"max_length_us": 5}, {"max_length": "the mapping has no begin and end"}),
+        ({"max_length_us": 5}, {"max_length": "no begin and end"}),
         (
             {"mapping": {"begin": "b", "end": "e"}, "min_length_us": 5, "max_length_us": 4},
             {"min_length": "5us exceeds max_length (4us)"},
@@ -144,35 +145,35 @@ def test_stream_of_before_there_were_attributes_has_none() -> None:
         (
             {"mapping": {"begin": "b", "end": "e"}, "max_length_us": -1, "max_delay_us": -1},
             {
-                "max_delay": "must not be negative; got -1us",
-                "max_length": "must not be negative; got -1us",
+                "max_delay": "got -1us",
+                "max_length": "got -1us",
             },
         ),
         (
             {"mapping": {"begin": "b", "end": "e"}, "histograms": True},
-            {"histograms": "is true, but the mapping does not read histograms"},
+            {"histograms": "mapping does not read histograms"},
         ),
         (
             {"attributes": {"A": "a", "b": {"type": "text"}, "c": {"path": "$key", "size": 3}}},
             {
-                "attributes.A": "'A' is not a valid name",
+                "attributes.A": "'A'",
                 "attributes.b.path": "is missing",
                 "attributes.b.type": "'text' is unknown",
                 "attributes.c.size": "is unknown",
                 "attributes.c.path": "'$key' is unknown",
             },
         ),
-        ({"attributes": {"a": 3}}, {"attributes.a": "is not a valid path"}),
+        ({"attributes": {"a": 3}}, {"attributes.a": "not a valid path"}),
         (
             {"attributes": {"a": {"path": "a", "type": None}}},
-            {"attributes.a.type": "must be a string; got null"},
+            {"attributes.a.type": "got null"},
         ),
-        ({"attributes": ["a"]}, {"attributes": "must be an object; got a list"}),
-        ({"where": {"rule": 3}}, {"where.rule": "is not an attribute of the stream"}),
+        ({"attributes": ["a"]}, {"attributes": "got a list"}),
+        ({"where": {"rule": 3}}, {"where.rule": "not an attribute"}),
         # The types of the filter's constants are only checked if all attributes are valid.
         (
             {"attributes": {"A": "a"}, "where": {"A": 3, "b": {"least": 1}}},
-            {"attributes.A": "'A' is not a valid name", "where.b.least": "is unknown"},
+            {"attributes.A": "'A'", "where.b.least": "is unknown"},
         ),
     ],
 )
@@ -183,7 +184,10 @@ def test_a_faulty_stream_names_every_field(
     uncertainty = {} if lasting else {"max_uncertainty_us": 10}
     with pytest.raises(InvalidFieldError) as invalid:
         stream_from_document("s", {"topic": "t", "max_delay_us": 5} | uncertainty | changes)
-    assert {it.field: it.problem for it in invalid.value.problems} == problems
+    found = {it.field: it.problem for it in invalid.value.problems}
+    assert found.keys() == problems.keys()
+    for field, name in problems.items():
+        assert_names(found[field], name)
 
 
 def test_template_comes_back_from_its_resource() -> None:

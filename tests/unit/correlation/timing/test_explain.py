@@ -106,38 +106,43 @@ def test_emit_says_what_else_decides_on_the_report() -> None:
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "step", "words"),
+    ("a", "b", "step", "names"),
     [
         (
             _record(0, SECOND),
             _record(0, 0),
             "contract",
-            "A is not a valid event of stream x: longer_than_declared, length 1000000 us",
+            ["A", "stream x", "longer_than_declared", "1000000 us"],
         ),
-        (_record(0, 0), _record(1, 0), "contract", "B is not a valid event of stream y: earliest_"),
-        (_record(0, 0), _record("soon", 0), "contract", "not_a_time"),
-        (_record(0, 0, "north"), _record(0, 0, "south"), "key", "'north', B has 'south'"),
+        (_record(0, 0), _record(1, 0), "contract", ["B", "stream y", "earliest_after_latest"]),
+        (_record(0, 0), _record("soon", 0), "contract", ["not_a_time"]),
+        (
+            _record(0, 0, "north"),
+            _record(0, 0, "south"),
+            "key",
+            ["A has the key 'north'", "B has 'south'"],
+        ),
         (
             _record(0, 0),
             _record(5 * SECOND, 5 * SECOND),
             "expired",
-            "B ends 5s after A; pairs of these streams can match from -1.2s to 1.8s: 3.2s too far",
+            ["B ends 5s after A", "-1.2s to 1.8s", "3.2s too far"],
         ),
-        (_record(5 * SECOND, 5 * SECOND), _record(0, 0), "expired", "B ends 5s before A; "),
+        (_record(5 * SECOND, 5 * SECOND), _record(0, 0), "expired", ["B ends 5s before A"]),
         (
             _record(1_500_000, 2_000_000),
             _record(0, SECOND),
             "threshold",
-            "the probability is 0.25 (1/4): 0.35 (7/20) below the threshold 0.6",
+            ["0.25 (1/4)", "0.35 (7/20) below", "threshold 0.6"],
         ),
     ],
 )
 def test_first_step_that_fails_is_told(
-    a: GivenRecord, b: GivenRecord, step: str, words: str
+    a: GivenRecord, b: GivenRecord, step: str, names: list[str]
 ) -> None:
     answer = explain(a, b)
     assert (answer["verdict"], answer["failed_step"]) == ("not_satisfied", step)
-    assert words in answer["explanation"]
+    assert_names(answer["explanation"], *names)
     assert answer["decided_by"] is None
     assert (answer["probability"] is None) == (step == "contract")
     names = [it["step"] for it in answer["steps"]]

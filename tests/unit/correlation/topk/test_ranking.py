@@ -68,8 +68,8 @@ def reason(told: str) -> str:
     """Return the reason that a sentence contains."""
     begins = {
         "the pair ended": "ended",
-        "the newer set has not taken effect": "not in effect",
-        "the pair can never enter": "never",
+        "the newer set has not": "not in effect",
+        "the pair can never": "never",
         "the list is full": "worse",
     }
     return next(name for begin, name in begins.items() if told.startswith(begin))

@@ -193,24 +193,26 @@ from correlation.topk.similarities import DICE, KEY_SIGNATURE, Similarity
 
 
 @pytest.mark.parametrize(
-    ("code", "problem"),
+    ("code", "names"),
     [
-        ("X = DICE", "similarity 'dice' is already registered; choose another name"),
-        ("X = 'dice'", "must be a Similarity; got str; correct or remove it"),
-        ("X = SimpleNamespace(name='x')", "must be a Similarity; got SimpleNamespace"),
-        ("Y = DICE", "raised AttributeError: module 'second_similarity' has no attribute 'X'"),
-        ("import absent_module", "raised ModuleNotFoundError: No module named 'absent_module'"),
+        ("X = DICE", ["'dice'", "already registered"]),
+        ("X = 'dice'", ["Similarity", "got str"]),
+        ("X = SimpleNamespace(name='x')", ["Similarity", "got SimpleNamespace"]),
+        ("Y = DICE", ["AttributeError", "'second_similarity'", "'X'"]),
+        ("import absent_module", ["ModuleNotFoundError", "'absent_module'"]),
         (
             "X = Similarity('x', lambda o, r, s: 1 // (r - 2), float, int)",
-            "raised ZeroDivisionError: integer division or modulo by zero; correct or remove it",
+            ["ZeroDivisionError"],
         ),
         (
             "X = Similarity('x', lambda o, r, s: o * max(r, s), float, int)",
-            "key must not grow with a size; key(1, 1, 1) is 1, key(1, 1, 2) is 2; correct or",
+            ["grow with a size", "key(1, 1, 1) is 1", "key(1, 1, 2) is 2"],
         ),
     ],
 )
-def test_similarity_that_cannot_be_used_is_refused(tmp_path: Path, code: str, problem: str) -> None:
+def test_similarity_that_cannot_be_used_is_refused(
+    tmp_path: Path, code: str, names: list[str]
+) -> None:
     folder = tmp_path / "second-1.dist-info"
     folder.mkdir()
     (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: second\nVersion: 1\n")
@@ -218,9 +220,8 @@ def test_similarity_that_cannot_be_used_is_refused(tmp_path: Path, code: str, pr
     (tmp_path / "second_similarity.py").write_text(HEAD + code)
     done = run("import correlation.kinds", tmp_path)
     last = done.stderr.splitlines()[-1]
-    assert last.startswith(
-        f"correlation.errors.InvalidSimilarityError: second_similarity:X: {problem}"
-    )
+    assert last.startswith("correlation.errors.InvalidSimilarityError: second_similarity:X: ")
+    assert_names(last, *names)
 
 
 @pytest.mark.skipif(
@@ -233,68 +234,69 @@ def test_key_that_is_not_compiled_with_the_signature_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "problem"),
+    ("key", "names"),
     [
-        (lambda o, r, s: o - r - s, "key must be an integer from 0 to 2**62; key(1, 1, 1) is -1"),
+        (lambda o, r, s: o - r - s, ["0 to 2**62", "key(1, 1, 1) is -1"]),
         (
             lambda o, r, s: o if max(r, s) < 13 else 2**62 + o,
-            "key must be an integer from 0 to 2**62; key(1, 1, 31) is 4611686018427387905",
+            ["0 to 2**62", "key(1, 1, 31) is 4611686018427387905"],
         ),
-        (lambda o, _r, _s: o / 1, "key must be an integer from 0 to 2**62; key(1, 1, 1) is 1.0"),
+        (lambda o, _r, _s: o / 1, ["0 to 2**62", "key(1, 1, 1) is 1.0"]),
         (
             lambda o, r, _s: 10 * o + 100 - min(r, 90),
-            "key must be symmetric; key(1, 1, 2) is 109, key(1, 2, 1) is 108",
+            ["symmetric", "key(1, 1, 2) is 109", "key(1, 2, 1) is 108"],
         ),
         (
             lambda o, _r, _s: min(o, 2),
-            "key must grow with the overlap; key(2, 3, 3) is 2, key(3, 3, 3) is 2",
+            ["must grow", "overlap", "key(2, 3, 3) is 2", "key(3, 3, 3) is 2"],
         ),
         (
             lambda o, r, s: o * max(r, s),
-            "key must not grow with a size; key(1, 1, 1) is 1, key(1, 1, 2) is 2",
+            ["must not grow", "size", "key(1, 1, 1) is 1", "key(1, 1, 2) is 2"],
         ),
         (
             # A property that only some sizes lack.
             lambda o, r, s: o + ((r, s) == (12, 11)) + ((r, s) == (11, 12)),
-            "key must not grow with a size; key(1, 11, 11) is 1, key(1, 11, 12) is 2",
+            ["must not grow", "size", "key(1, 11, 11) is 1", "key(1, 11, 12) is 2"],
         ),
         (
             # Penalty for equal sizes, which grows with the sizes.
             lambda o, r, s: 10**6 + o - 3 * min(r, s),
-            "key (o, r, o) must not decrease when o grows; key(1, 2, 1) is 999998, key(2, 2, 2) is",
+            ["not decrease", "o grows", "key(1, 2, 1) is 999998", "key(2, 2, 2) is"],
         ),
     ],
 )
-def test_p_topk_bound_every_missing_property_is_found(key: Key, problem: str) -> None:
-    assert str(find_wrong_key(key, [*range(1, 13), 31])).startswith(problem)
+def test_p_topk_bound_every_missing_property_is_found(key: Key, names: list[str]) -> None:
+    assert_names(find_wrong_key(key, [*range(1, 13), 31]), *names)
 
 
-UNFIT = "minimum_key must be a key that the pairs of the minimum reach;"
+UNFIT = ["minimum_key", "key(1, 1, 1)"]
 
 
 @pytest.mark.parametrize(
-    ("changes", "problem"),
+    ("changes", "names"),
     [
         ({}, None),
-        ({"name": "No Name"}, "name: 'No Name' is not a valid name; use 1 to 63 of a-z"),
-        ({"value": lambda _o, _r, _s: math.inf}, "value must be a finite number; value(1, 1, 1)"),
-        ({"value": lambda _o, _r, _s: "1"}, "value must be a finite number; value(1, 1, 1) is '1'"),
+        ({"name": "No Name"}, ["name", "'No Name'", "1 to 63"]),
+        ({"value": lambda _o, _r, _s: math.inf}, ["finite", "value(1, 1, 1) is inf"]),
+        ({"value": lambda _o, _r, _s: "1"}, ["finite", "value(1, 1, 1) is '1'"]),
         (
             {"minimum_key": math.floor},
-            f"{UNFIT} key(1, 1, 1) reaches minimum_key(1.0001), but the value is 1",
+            [*UNFIT, "reaches minimum_key(1.0001)", "value is 1"],
         ),
         (
             {"minimum_key": lambda it: math.ceil(it) + 1},
-            f"{UNFIT} key(1, 1, 1) does not reach minimum_key(0.9999), but the value is 1",
+            [*UNFIT, "does not reach minimum_key(0.9999)", "value is 1"],
         ),
-        ({"is_distance": True}, f"{UNFIT} key(1, 1, 1)"),
+        ({"is_distance": True}, UNFIT),
     ],
 )
 def test_functions_that_do_not_fit_are_found(
-    changes: Mapping[str, object], problem: str | None
+    changes: Mapping[str, object], names: list[str] | None
 ) -> None:
     found = find_problem(replace(OVERLAP, **{"name": "other", **changes}))  # type: ignore[arg-type]
-    assert found is problem if problem is None else str(found).startswith(problem)
+    assert (found is None) == (names is None)
+    assert_names(found, *(names or ()))
 
 
 @pytest.mark.parametrize("name", NAMES)

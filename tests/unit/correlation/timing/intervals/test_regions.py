@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -65,29 +66,19 @@ def test_regions_are_all_probe_when_narrow() -> None:
 def test_describe_regions_names_directions_lengths_and_horizon() -> None:
     window = TimingWindow(None, 1_000_000, -5_000_000, None, SEVEN_TENTHS)
     described = describe_regions(window, 20_000, 20_000, 0, 0)
-    base_a = {
-        "length": "20ms",
-        "LH": "-5s",
-        "LL": "-5s",
-        "RL": "986ms",
-        "RH": "986ms",
-        "meaning": "targets from -5s to 986ms are satisfied, "
-        "targets below -5s or above 986ms are violated, and the others are probed",
-    }
-    base_b = {
-        "length": "0s",
-        "LH": "-986ms",
-        "LL": "-986ms",
-        "RL": "5s",
-        "RH": "5s",
-        "meaning": "targets from -986ms to 5s are satisfied, "
-        "targets below -986ms or above 5s are violated, and the others are probed",
-    }
-    assert described == {
-        "window": "wide",
-        "base_a": {"min_uncertainty": base_a, "max_uncertainty": base_a},
-        "base_b": {"min_uncertainty": base_b, "max_uncertainty": base_b},
-    }
+    base_a = {"length": "20ms", "LH": "-5s", "LL": "-5s", "RL": "986ms", "RH": "986ms"}
+    base_b = {"length": "0s", "LH": "-986ms", "LL": "-986ms", "RL": "5s", "RH": "5s"}
+    for base, expected in (("base_a", base_a), ("base_b", base_b)):
+        for bound in ("min_uncertainty", "max_uncertainty"):
+            found = described[base][bound]
+            meaning = found.pop("meaning")
+            assert found == expected
+            low, high = expected["LH"], expected["RH"]
+            satisfied, violated, probed = re.split(", (?:and )?", meaning)
+            assert_names(satisfied, f"from {low} to {high}", "satisfied")
+            assert_names(violated, f"below {low}", f"above {high}", "violated")
+            assert_names(probed, "others", "probed")
+    assert (described.keys(), described["window"]) == ({"window", "base_a", "base_b"}, "wide")
 
 
 def test_describe_regions_says_so_when_nothing_can_be_satisfied() -> None:
