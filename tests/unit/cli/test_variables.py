@@ -21,13 +21,14 @@ def test_every_variable_of_the_document_is_known() -> None:
 @pytest.mark.parametrize(
     ("name", "meant"),
     [
-        ("COINCIDE_BOOTSTRAPS", "; did you mean COINCIDE_BOOTSTRAP?"),
-        ("coincide_slot", "; did you mean COINCIDE_SLOTS?"),
-        ("COINCIDE_CREATE_TOPICS", "; did you mean COINCIDE_CREATE_EVENT_TOPICS?"),
-        ("COINCIDE_QQQQQQQQQQQQQQQ", "; see docs/configuration.md"),
+        ("COINCIDE_BOOTSTRAPS", "did you mean COINCIDE_BOOTSTRAP?"),
+        ("coincide_slot", "did you mean COINCIDE_SLOTS?"),
+        ("COINCIDE_CREATE_TOPICS", "did you mean COINCIDE_CREATE_EVENT_TOPICS?"),
+        ("COINCIDE_QQQQQQQQQQQQQQQ", "see docs/configuration.md"),
     ],
 )
 def test_a_misspelt_variable_is_told_with_the_nearest_one(name: str, meant: str) -> None:
     environment = {name: "x", "PATH": "", "coincide_prefix": "p", "COINCIDER": ""}
-    said = [f"{name}: is not a variable of Coincide and has no effect{meant}"]
-    assert list(warn_of_unknown(environment)) == said
+    (said,) = warn_of_unknown(environment)
+    assert said.startswith(f"{name}: ")
+    assert said.endswith(f"; {meant}")

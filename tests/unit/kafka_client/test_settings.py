@@ -21,63 +21,62 @@ OBJECTS = [
     ("SPARK_PROPERTIES", JOB, '{"spark.driver.memory": "4g"}'),
     ("UNTIL_OFFSETS", JOB, '{"events": {"0": 100, "1": 250}}'),
 ]
-# The setting, its value, what is said after the setting's name.
+# The setting, its value, the path of the wrong member, names in what is said about it.
 WRONG_MEMBERS = [
-    ("OUTPUT_TOPICS", "siem", "is not valid JSON (Expecting value, at character 1); write a list "),
-    ("OUTPUT_TOPICS", '{"siem": 1}', "must be a JSON list; got an object; write a list such as "),
+    ("OUTPUT_TOPICS", "siem", "", ["not valid JSON", "character 1", "write a list"]),
+    ("OUTPUT_TOPICS", '{"siem": 1}', "", ["JSON list", "got an object"]),
     (
         "KAFKA_PROPERTIES",
         '{"sasl.password": ["x"]}',
-        "sasl.password: must be a string, a number, true or false; got a list",
+        "sasl.password: ",
+        ["string", "number", "true or false", "got a list"],
     ),
-    ("KAFKA_PROPERTIES", '{"a": "1", "a": "2"}', "a: is repeated; remove one of them"),
-    (
-        "KAFKA_PROPERTIES",
-        '{"client.id": "x", "no.such": 1}',
-        'no.such: No such configuration property: "no.such"; correct or remove it',
-    ),
+    ("KAFKA_PROPERTIES", '{"a": "1", "a": "2"}', "a: ", ["repeated", "remove one"]),
+    ("KAFKA_PROPERTIES", '{"client.id": "x", "no.such": 1}', "no.such: ", ['"no.such"', "correct"]),
     (
         "KAFKA_PROPERTIES",
         '{"security.protocol": "foo"}',
-        'security.protocol: Invalid value "foo" for configuration property "security.protocol"; ',
+        "security.protocol: ",
+        ['"foo"', '"security.protocol"'],
     ),
     (
         "KAFKA_PROPERTIES",
         '{"security.protocol": "SASL_SSL", "sasl.mechanisms": "SCRAM-SHA-512"}',
-        "sasl.username and sasl.password must be set; correct ",
+        "",
+        ["sasl.username and sasl.password", "must be set"],
     ),
     (
         "KAFKA_PROPERTIES",
         '{"sasl.jaas.config": "x password=y;"}',
-        "sasl.jaas.config: Java JAAS configuration is not supported, ",
+        "sasl.jaas.config: ",
+        ["JAAS", "not supported"],
     ),
-    ("KAFKA_PROPERTIES", '{"error_cb": "x"}', "error_cb: expected error_cb property as a callable"),
+    ("KAFKA_PROPERTIES", '{"error_cb": "x"}', "error_cb: ", ["callable"]),
     (
         "SPARK_PROPERTIES",
         '{"spark.task.cpus": 2}',
-        "spark.task.cpus: must be a string; got a number; put the value in quotation marks",
+        "spark.task.cpus: ",
+        ["string", "got a number", "quotation marks"],
     ),
     (
         "SPARK_PROPERTIES",
         '{"driver.memory": "4g"}',
-        'driver.memory: is not a property of Spark, whose names begin with "spark."; ',
+        "driver.memory: ",
+        ["not a property of Spark", '"spark."'],
     ),
     (
         "SPARK_PROPERTIES",
         '{"spark.driver.memory": "lots"}',
-        "spark.driver.memory: must be a whole number with the unit k, m, g or t; ",
+        "spark.driver.memory: ",
+        ["whole number", "k, m, g or t"],
     ),
-    (
-        "UNTIL_OFFSETS",
-        '{"events": 5}',
-        "events: must be an object of partitions and offsets; write for example ",
-    ),
-    ("UNTIL_OFFSETS", '{"events": {"0": "x"}}', "events: 0: Input should be a valid integer"),
-    ("UNTIL_OFFSETS", '{"events": {"0": -1}}', "events: 0: Input should be greater than or equal"),
-    ("UMASK", "rw-------", "String should match pattern"),
-    ("BOOTSTRAP", "", "'' is not the address of a broker"),
-    ("PREFIX", "a b", "Value error, prefix: 'a b' is not a valid topic name"),
-    ("PREFIX", "x" * 201, "String should have at most 200 characters"),
+    ("UNTIL_OFFSETS", '{"events": 5}', "events: ", ["object", "partitions", "offsets"]),
+    ("UNTIL_OFFSETS", '{"events": {"0": "x"}}', "events: 0: ", ["valid integer"]),
+    ("UNTIL_OFFSETS", '{"events": {"0": -1}}', "events: 0: ", ["greater than or equal"]),
+    ("UMASK", "rw-------", "", ["match pattern"]),
+    ("BOOTSTRAP", "", "", ["''", "address of a broker"]),
+    ("PREFIX", "a b", "", ["prefix: 'a b'", "valid topic name"]),
+    ("PREFIX", "x" * 201, "", ["at most 200 characters"]),
 ]
 
 
@@ -102,15 +101,20 @@ def test_what_is_no_json_object_is_named(
             assert_names(sentence, "JSON object", f"got {kind}", f"such as {example}")
 
 
-@pytest.mark.parametrize(("variable", "value", "said"), WRONG_MEMBERS)
+@pytest.mark.parametrize(("variable", "value", "member", "names"), WRONG_MEMBERS)
 def test_a_wrong_member_is_named(
-    variable: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch
+    variable: str,
+    value: str,
+    member: str,
+    names: list[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     readers: dict[str, tuple[type, ...]] = dict.fromkeys(ClientSettings.model_fields, EVERYBODY)
     readers["output_topics"] = (ServiceSettings,)
     for settings in readers.get(variable.lower(), JOB):
         (sentence,) = _said(settings, variable, value, monkeypatch)
-        assert sentence.startswith(f"COINCIDE_{variable}: {said}")
+        assert sentence.startswith(f"COINCIDE_{variable}: {member}")
+        assert_names(sentence, *names)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 from dataclasses import FrozenInstanceError, replace
@@ -30,6 +29,7 @@ from correlation.timing.alarm_format import TIMING_KINDS
 from correlation.timing.conditions import TimingCondition
 from correlation.topk.listed import ListedPair, Move, SetRef
 from tests.support import result_values as results
+from tests.support.messages import naming
 from tests.support.result_values import DETECTED_AT, Row, Written
 
 if TYPE_CHECKING:
@@ -258,22 +258,24 @@ def test_values_are_frozen() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "field", "names"),
     [
-        ({"alarm_id": 3}, "alarm_id: must be a string; got 3; skip the record"),
-        ({"a": None}, "a: must be an object; got None"),
-        ({"b": {**ALARM["b"], "earliest": "now"}}, "b.earliest: must be an integer; got 'now'"),
+        ({"alarm_id": 3}, "alarm_id", ["string", "got 3", "skip the record"]),
+        ({"a": None}, "a", ["object", "got None"]),
+        ({"b": {**ALARM["b"], "earliest": "now"}}, "b.earliest", ["integer", "got 'now'"]),
         (
             {"a": {**ALARM["a"], "attributes": {"n": []}}},
-            "a.attributes.n: must be a string, a number",
+            "a.attributes.n",
+            ["string", "number", "got []"],
         ),
-        ({"late": 0}, "late: must be true or false; got 0"),
-        ({"threshold": True}, "threshold: must be a number; got True"),
+        ({"late": 0}, "late", ["true or false", "got 0"]),
+        ({"threshold": True}, "threshold", ["number", "got True"]),
     ],
 )
-def test_error_names_the_field(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(InvalidRecordError, match=f"^{re.escape(message)}"):
+def test_error_names_the_field(changes: dict[str, Any], field: str, names: list[str]) -> None:
+    with pytest.raises(InvalidRecordError, match=naming(*names)) as caught:
         list(AlarmReader().read(None, orjson.dumps({**ALARM, **changes}), TYPE))
+    assert caught.value.field == field
 
 
 @pytest.mark.parametrize("name", sorted(set(ALARM) - {"v", "probability"}))
@@ -285,49 +287,46 @@ def test_missing_field_is_named(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "record_type", "message"),
+    ("value", "record_type", "field", "names"),
     [
-        (b"{", b"coincide.alarm.v1", "value: must be a JSON object: Expecting"),
-        (b"[1]", b"coincide.alarm.v1", "value: must be a JSON object; got list"),
-        (b"[" * 100_000, b"coincide.alarm.v1", "value: must be a JSON object: maximum"),
-        (None, b"coincide.alarm.v1", "value: must be a JSON object: Expecting"),
-        (None, b"coincide.list.v1", "key: is missing; pass the key"),
-        (b"{}", None, "ce_type: the header is missing; pass the headers"),
+        (b"{", b"coincide.alarm.v1", "value", ["JSON object", "Expecting"]),
+        (b"[1]", b"coincide.alarm.v1", "value", ["JSON object", "got list"]),
+        (b"[" * 100_000, b"coincide.alarm.v1", "value", ["JSON object", "maximum"]),
+        (None, b"coincide.alarm.v1", "value", ["JSON object", "Expecting"]),
+        (None, b"coincide.list.v1", "key", ["missing", "pass the key"]),
+        (b"{}", None, "ce_type", ["missing", "pass the headers"]),
         (
             b'{"record": "x"}',
             b"coincide.alarm.factored.v1",
-            "record: must be targets or base; got 'x'",
+            "record",
+            ["targets or base", "got 'x'"],
         ),
     ],
 )
 def test_records_of_other_programs_are_refused(
-    value: bytes | None, record_type: bytes | None, message: str
+    value: bytes | None, record_type: bytes | None, field: str, names: list[str]
 ) -> None:
-    with pytest.raises(InvalidRecordError, match=f"^{re.escape(message)}"):
+    with pytest.raises(InvalidRecordError, match=naming(*names)) as caught:
         list(AlarmReader().read(None, value, [("ce_type", record_type)]))
+    assert caught.value.field == field
 
 
 @pytest.mark.parametrize(
-    ("changes", "record_type", "message"),
+    ("changes", "record_type", "names"),
     [
-        (
-            {"v": 2},
-            b"coincide.alarm.v1",
-            "v: the record has version 2; this software reads version 1",
-        ),
-        ({"v": None}, b"coincide.alarm.v1", "v: the record has version None"),
-        ({"kind": "toy"}, b"coincide.alarm.v1", "kind: 'toy' is unknown, this reader reads mutual"),
-        ({}, b"coincide.alarm.v9", "ce_type: 'coincide.alarm.v9' is unknown, this reader reads"),
-        ({"v": 7, "record": "base"}, b"coincide.alarm.factored.v1", "v: the record has version 7"),
+        ({"v": 2}, b"coincide.alarm.v1", ["v", "version 2", "reads version 1"]),
+        ({"v": None}, b"coincide.alarm.v1", ["v", "version None", "reads version 1"]),
+        ({"kind": "toy"}, b"coincide.alarm.v1", ["kind", "'toy'", "mutual_deadline"]),
+        ({}, b"coincide.alarm.v9", ["ce_type", "'coincide.alarm.v9'", "coincide.alarm.v1"]),
+        ({"v": 7, "record": "base"}, b"coincide.alarm.factored.v1", ["v", "version 7"]),
     ],
 )
 def test_unknown_formats_are_refused(
-    changes: dict[str, Any], record_type: bytes, message: str
+    changes: dict[str, Any], record_type: bytes, names: list[str]
 ) -> None:
-    with pytest.raises(UnknownRecordVersionError, match=f"^{re.escape(message)}"):
-        list(
-            AlarmReader().read(None, orjson.dumps({**ALARM, **changes}), [("ce_type", record_type)])
-        )
+    value = orjson.dumps({**ALARM, **changes})
+    with pytest.raises(UnknownRecordVersionError, match=naming(*names)):
+        list(AlarmReader().read(None, value, [("ce_type", record_type)]))
 
 
 def test_every_kind_of_condition_has_a_decoder() -> None:

@@ -184,8 +184,8 @@ def test_what_is_no_event_is_rejected_with_its_reason(
     [
         ("1795495477000000", "unit in the mapping"),
         ("1e300", "unit in the mapping"),
-        ('"1795495477"', "'1795495477' is not a number"),
-        ('"soon"', "'soon' is not a number"),
+        ('"1795495477"', "'1795495477'"),
+        ('"soon"', "'soon'"),
     ],
 )
 def test_a_time_of_a_wrong_unit_or_type_is_rejected_with_a_remedy(time: str, name: str) -> None:

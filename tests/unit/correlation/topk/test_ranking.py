@@ -68,7 +68,7 @@ def reason(told: str) -> str:
     """Return the reason that a sentence contains."""
     begins = {
         "the pair ended": "ended",
-        "the newer set has not": "not in effect",
+        "the newer set": "not in effect",
         "the pair can never": "never",
         "the list is full": "worse",
     }

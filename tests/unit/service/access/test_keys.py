@@ -154,7 +154,7 @@ except AccessSettingsError as error:
     ("mode", "group", "said"),
     [
         (0o440, GROUP, "['ci']"),
-        (0o444, GROUP, "other users have rights to"),
+        (0o444, GROUP, "other users have rights"),
         (0o440, OTHER_GROUP, "cannot be read (Permission denied)"),
     ],
 )

@@ -82,35 +82,39 @@ def test_every_route_is_tried() -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "query", "problems"),
+    ("method", "path", "query", "remedies"),
     [
         (
             "delete",
             "/v1/conditions/{name}",
             "dry-run=true",
-            [("dry-run", "is not a query parameter of this path", "use one of: dry_run")],
+            [("dry-run", "dry_run")],
         ),
         (
             "get",
             "/v1/streams",
             "Limits=3&afer=a",
             [
-                ("Limits", "is not a query parameter of this path", "use one of: limit, after"),
-                ("afer", "is not a query parameter of this path", "use one of: after, limit"),
+                ("Limits", "limit, after"),
+                ("afer", "after, limit"),
             ],
         ),
         (
             "get",
             "/v1/job",
             "x",
-            [("x", "is not a query parameter of this path", "leave it out")],
+            [("x", "leave it out")],
         ),
     ],
 )
 def test_near_names_come_first(
-    method: str, path: str, query: str, problems: list[tuple[str, str, str]]
+    method: str, path: str, query: str, remedies: list[tuple[str, str]]
 ) -> None:
-    assert refused(method, path, query) == problems
+    found = refused(method, path, query)
+    assert [field for field, _, _ in found] == [field for field, _ in remedies]
+    for (_, problem, remedy), (_, names) in zip(found, remedies, strict=True):
+        assert_names(problem, "not a query parameter")
+        assert_names(remedy, names)
 
 
 def test_paths_for_machines_take_any_query() -> None:

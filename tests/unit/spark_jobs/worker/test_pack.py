@@ -293,7 +293,6 @@ def test_control_and_heartbeat_records_reach_every_slot_and_bad_ones_are_dead_le
     assert [(row[0], row[2]) for row in rows_of(rows, "control")] == [
         (key, offset) for offset in (4, 5, 6, 7) for key in SLOT_KEYS
     ]
-    cut_off = "unexpected end of data: line 1 column 2 (char 1)"
     # Also those that cannot be read: they take their condition out of force.
     controls = [
         orjson.loads(it) for it in dict.fromkeys(row[3] for row in rows_of(rows, "control"))
@@ -303,7 +302,7 @@ def test_control_and_heartbeat_records_reach_every_slot_and_bad_ones_are_dead_le
     assert_names(no_kind[1], "not a condition", "field 'kind'")
     assert removed == ("condition/c", None)
     assert no_json[0] == "condition/d"
-    assert_names(no_json[1], "not valid JSON", cut_off)
+    assert_names(no_json[1], "not valid JSON", "line 1 column 2")
     assert newer == ("condition/e", {"v": 2})
     assert [row[0] for row in rows_of(rows, "heartbeat")] == list(SLOT_KEYS)
     assert orjson.loads(next(rows_of(rows, "heartbeat"))[3]) == ["s", None, 9, None, 0]
@@ -353,7 +352,7 @@ def test_long_control_that_cannot_be_read_reaches_the_slots_as_its_problem(versi
     rows = pack([SourceRecord("p.config", value, b"condition/c", 0, 4)])
     controls = [orjson.loads(row[3])["record"] for row in rows_of(rows, "control")]
     assert len(controls) == len(SLOT_KEYS)
-    problem = {0: "v: must be 1", 2: "write it again after the upgrade"}[version]
+    problem = {0: "v: must be 1", 2: "after the upgrade"}[version]
     assert all(problem in record for record in controls)
 
 

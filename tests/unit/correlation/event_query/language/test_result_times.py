@@ -79,7 +79,7 @@ def test_canonical_text_has_the_time_at_its_end() -> None:
 
 
 # The equality is a part of another formula.
-TOP = ["time of the result Alarm", "not an equality"]
+TOP = ["time", "result Alarm", "not an equality"]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ TOP = ["time of the result Alarm", "not an equality"]
             TWO,
             "Alarm.rt.end = s.rt.end, t.rt.end = Alarm.rt.end",
             43,
-            ["end of the result Alarm", "twice"],
+            ["the end", "result Alarm", "twice"],
             "keep one",
         ),
     ],
