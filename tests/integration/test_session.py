@@ -191,7 +191,7 @@ def test_what_a_killed_session_leaves_goes_with_the_next_start(tmp_path: Path) -
     [
         (
             {"spark.driver.extraJavaOptions": "-Xmx2g"},
-            "spark.driver.extraJavaOptions: Java does not start, see above; ",
+            "spark.driver.extraJavaOptions: Java does not start, ",
         ),
         (
             {"spark.task.cpus": "many"},

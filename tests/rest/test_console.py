@@ -110,16 +110,16 @@ def test_empty_views_say_what_to_do(kafka_bootstrap: str, browser: Browser) -> N
             "": "Nothing is registered yet.",
             "streams": "No stream is registered.",
             "conditions": "No condition is registered.",
-            "alarms": "No alarm yet. New ones appear here.",
-            "validate": "No stream is registered: every condition names streams.",
-            "nowhere": "The console has no page with this address.",
+            "alarms": "No alarm yet.",
+            "validate": "every condition names streams",
+            "nowhere": "page with this address",
         }.items():
             visit(page, address)
             expect(page.get_by_text(words)).to_be_visible()
         visit(page, "")
-        expect(page.get_by_text("No job has reported yet.")).to_be_visible()
+        expect(page.get_by_text("No job has reported")).to_be_visible()
         visit(page, "alarms/coincide.alarms/0/7")
-        expect(page.get_by_text("not in the memory of the service any more")).to_be_visible()
+        expect(page.get_by_text("not in the memory")).to_be_visible()
         visit(page, "streams/missing")
         expect(page.get_by_text("Trying again every 5 s.")).to_be_visible()
         assert opened.faults == []
@@ -345,7 +345,7 @@ def test_hostile_lists_are_shown_as_text(service: Service, opened: Tab) -> None:
     for payload in PAYLOADS[:6]:
         expect(rows.filter(has_text=payload)).to_have_count(1)
     visit(page, "conditions/hostile?key=null")
-    expect(page.get_by_text("The list cannot be shown: unreadable")).to_be_visible()
+    expect(page.get_by_text("cannot be shown: unreadable")).to_be_visible()
 
 
 def test_form_checks_a_condition_while_one_types(service: Service, opened: Tab) -> None:
@@ -359,7 +359,7 @@ def test_form_checks_a_condition_while_one_types(service: Service, opened: Tab) 
     page.get_by_label("b required", exact=True).fill("nowhere")
     page.get_by_label("window required").fill("2")
     page.get_by_label("threshold required").fill("1.5")
-    expect(page.locator("#problem-window")).to_contain_text("must have a unit; got 2")
+    expect(page.locator("#problem-window")).to_contain_text("unit; got 2")
     expect(page.locator("#problem-threshold")).to_contain_text("must be")
     expect(page.get_by_label("threshold required")).to_have_attribute("aria-invalid", "true")
     page.get_by_label("b required", exact=True).fill("geo")
@@ -440,7 +440,7 @@ def test_console_goes_on_while_the_service_is_away(kafka_bootstrap: str, browser
             visit(page, "alarms")
             send(service, alarm(1, "mic-1", "geo-1"))
             expect(page.locator(".alarm")).to_have_count(1)
-        away = page.get_by_text("The service does not answer since")
+        away = page.get_by_text("service does not answer")
         expect(away).to_be_visible()
         # The alarms stay, and the other views say that nothing can be loaded.
         expect(page.locator(".alarm")).to_have_count(1)

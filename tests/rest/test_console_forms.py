@@ -114,7 +114,7 @@ def test_problems_of_a_list_are_beside_their_fields(opened: Tab) -> None:
     page = opened.page
     fill(page, a="plain", k="0", window="10", min_similarity="0.12345")
     expect_problem(page, "k", "must be at least 1")
-    expect_problem(page, "window", "must have a unit; got 10")
+    expect_problem(page, "window", "unit; got 10")
     expect_problem(page, "min_similarity", "decimal places")
     fill(page, k="2", window="0s")
     expect_problem(page, "window", "must be at least 1us; got 0s")
@@ -123,7 +123,7 @@ def test_problems_of_a_list_are_beside_their_fields(opened: Tab) -> None:
     expect_problem(page, "min_similarity", "hamming is a distance")
     fill(page, min_similarity="", max_distance="3")
     # The problem that is left is one of the stream.
-    expect_problem(page, "a", "stream plain declares no tokens")
+    expect_problem(page, "a", "plain declares no tokens")
     expect(page.locator("[aria-invalid]")).to_have_count(1)
     fill(page, a="alerts", b="nowhere")
     expect_problem(page, "b", "nowhere")

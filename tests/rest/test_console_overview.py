@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 HOUR_US = 3_600_000_000
-STARTING = "The job is starting. Alarms continue when its first batch is completed."
-DOWN = "Start it again: it continues where it stopped."
-STALLED = "The job runs, but completes no batch: new alarms wait."
+STARTING = "The job is starting."
+DOWN = "Start it again"
+STALLED = "completes no batch"
 
 
 def report(service: Service, state: str, at: int, exception: str | None = None) -> None:

@@ -206,30 +206,36 @@ NESTED = "(" * 100 + "s.rt.end > s.rt.begin" + ")" * 100
 
 
 @pytest.mark.parametrize(
-    ("given", "field", "text"),
+    ("given", "field", "names"),
     [
-        (None, "query", "must be a string or an object"),
-        (7, "query", "must be a string or an object"),
-        ([ALARM], "query", "must be a string or an object"),
-        ("", "query", "line 1, column 1: found the end of the text; expected DETECT"),
-        ("x" * 70_000, "query", "must have at most 65,536 characters"),
-        (f"DETECT A ON event s: Smoke WHERE {NESTED} END", "query", "at most 32 levels deep"),
-        ({"events": []}, "query.detect", "is missing"),
-        (ALARM.replace("Report {area {var X}}", "Report {area {var Y}}"), "query", "only in neg"),
+        (None, "query", ["string or an object"]),
+        (7, "query", ["string or an object"]),
+        ([ALARM], "query", ["string or an object"]),
+        ("", "query", ["line 1, column 1", "expected DETECT"]),
+        ("x" * 70_000, "query", ["at most 65,536 characters"]),
+        (f"DETECT A ON event s: Smoke WHERE {NESTED} END", "query", ["at most 32 levels"]),
+        ({"events": []}, "query.detect", ["missing"]),
+        (
+            ALARM.replace("Report {area {var X}}", "Report {area {var Y}}"),
+            "query",
+            ['"Y"', "only in negated events"],
+        ),
         (
             """DETECT A ON event s: Smoke not event r: Report not event q: Report
             WHERE r.rt.end <= q.rt.begin END""",
             "query",
-            "must not mention two negated events",
+            ["two negated events", '"r" and "q"'],
         ),
-        ("DETECT A ON not event r: Report END", "query", "needs at least one positive event"),
-        ('DETECT A ON event s: Smoke {area {"x}} END', "query", "the string is not valid"),
+        ("DETECT A ON not event r: Report END", "query", ["one positive event"]),
+        ('DETECT A ON event s: Smoke {area {"x}} END', "query", ["string is not valid"]),
     ],
 )
-def test_bad_query_is_refused(client: httpx.Client, given: object, field: str, text: str) -> None:
+def test_bad_query_is_refused(
+    client: httpx.Client, given: object, field: str, names: list[str]
+) -> None:
     found = said(client.put("/v1/conditions/bad", json=query(given)))
     assert list(found) == [field]
-    assert text in found[field]
+    assert_names(found[field], *names)
 
 
 def test_huge_bodies_are_refused(client: httpx.Client) -> None:
@@ -246,62 +252,58 @@ def test_huge_bodies_are_refused(client: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("document", "field", "text"),
+    ("document", "field", "names"),
     [
-        (query(absence("Flame", "Report")), "query", "stream 'flame' does not exist"),
-        (query(absence(), types={"Smoke": "flame"}), "types.Smoke", "'flame' does not exist"),
-        (query(absence(), types={"Smok": "smoke"}), "types.Smok", "did you mean Smoke?"),
-        (query(absence(), types={"Smoke": 7}), "types.Smoke", "must be a string"),
-        (query(absence(), types=["smoke"]), "types", "must be an object"),
-        (query(absence("SMOKE.x-", "Report")), "query", "stream 'smoke.x-' does not exist"),
-        (query(absence("Smoke {room {3}}")), "query", "smoke does not declare the attribute room"),
-        (query(absence("Smoke {aera {3}}")), "query", "did you mean area?"),
-        (query(absence("Smoke {area {3}}")), "query", "type string, but is compared with a number"),
-        (
-            query(absence("Smoke {loud {1}}")),
-            "query",
-            "type boolean, but is compared with a number",
-        ),
+        (query(absence("Flame", "Report")), "query", ["stream 'flame'", "exist"]),
+        (query(absence(), types={"Smoke": "flame"}), "types.Smoke", ["'flame'", "exist"]),
+        (query(absence(), types={"Smok": "smoke"}), "types.Smok", ["did you mean Smoke?"]),
+        (query(absence(), types={"Smoke": 7}), "types.Smoke", ["string"]),
+        (query(absence(), types=["smoke"]), "types", ["object"]),
+        (query(absence("SMOKE.x-", "Report")), "query", ["stream 'smoke.x-'", "exist"]),
+        (query(absence("Smoke {room {3}}")), "query", ["smoke", "attribute room"]),
+        (query(absence("Smoke {aera {3}}")), "query", ["did you mean area?"]),
+        (query(absence("Smoke {area {3}}")), "query", ["type string", "with a number"]),
+        (query(absence("Smoke {loud {1}}")), "query", ["type boolean", "with a number"]),
         (
             query(absence("Smoke {level {true}}")),
             "query",
-            "compared with true or false; write a number",
+            ["with true or false", "write a number"],
         ),
-        (query(absence('Smoke {level {"3"}}')), "query", "is compared with a string"),
+        (query(absence('Smoke {level {"3"}}')), "query", ["with a string"]),
         (
             query(absence("Smoke {area {var X}}", "Door {area {var X}}")),
             "query",
-            "variable X has the type string (event s: attribute area)",
+            ["variable X", "type string", "event s: attribute area"],
         ),
-        (query(absence("Smoke", "Grid")), "query", "their events do not meet"),
-        (query(absence("Grid", "Grid-2")), "query", "only two events at a time meet in a cell"),
+        (query(absence("Smoke", "Grid")), "query", ["events do not meet"]),
+        (query(absence("Grid", "Grid-2")), "query", ["only two events", "cell"]),
         (
             query(absence("Smoke", "Report", "r.rt.end >= s.rt.end")),
             "query",
-            "add `r.rt.begin <= s.rt.end + C`",
+            ["`r.rt.begin <= s.rt.end + C`"],
         ),
-        (query("DETECT A ON event s: Smoke event t: Report END"), "query", "would be kept forever"),
-        (query(absence(), threshold=0.9), "threshold", "has no meaning"),
-        (query(absence("Smoke", "Vague")), "threshold", "is missing: the instants of vague"),
+        (query("DETECT A ON event s: Smoke event t: Report END"), "query", ["kept forever"]),
+        (query(absence(), threshold=0.9), "threshold", ["no meaning"]),
+        (query(absence("Smoke", "Vague")), "threshold", ["missing", "instants of vague"]),
         (
             query(
                 "DETECT A ON event s: Vague event t: Vague WHERE s.rt.end = t.rt.end END",
                 threshold=0.9,
             ),
             "query",
-            "at most one positive event",
+            ["at most one", "positive event"],
         ),
-        (query(absence(), output_topic="events-smoke"), "output_topic", "topic of stream smoke"),
-        (query(absence("Quick")), "query", "would buffer"),
+        (query(absence(), output_topic="events-smoke"), "output_topic", ["stream smoke"]),
+        (query(absence("Quick")), "query", ["would buffer"]),
     ],
 )
 def test_query_that_its_streams_do_not_support_is_refused(
-    client: httpx.Client, document: dict[str, Any], field: str, text: str
+    client: httpx.Client, document: dict[str, Any], field: str, names: list[str]
 ) -> None:
     answer = client.put("/v1/conditions/bad", json=document)
     found = said(answer)
     assert list(found) == [field]
-    assert text in found[field]
+    assert_names(found[field], *names)
     validated = client.post("/v1/conditions:validate", json={"condition": document}).json()
     renamed = json.loads(
         json.dumps(answer.json()["errors"]).replace("condition bad", "condition validated")

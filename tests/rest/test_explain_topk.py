@@ -35,74 +35,53 @@ def explain(service: Service, path: str, a: object, b: object) -> dict[str, Any]
 
 
 ABC = ("a", "b", "c")
-NO_LIST = (
-    "A is not a valid event of stream {}: bad_tokens, field 'tags' must be a list of tokens; "
-    "got a string"
-)
-EMPTY = (
-    "the list has 0 of 2 pairs: a set has not taken effect yet, or the pair ended at "
-    "1970-01-01T00:00:10Z"
-)
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "step", "explanation"),
+    ("a", "b", "step", "names"),
     [
         (
             event("x", 0, "a b"),
             event("y", 0),
             "contract",
-            NO_LIST,
+            ["A", "bad_tokens", "field 'tags'", "list of tokens", "a string"],
         ),
-        (
-            event("x", 0, level=2),
-            event("y", 0, level=3),
-            "filter",
-            "A does not match where.a.level",
-        ),
-        (event("x", 0, level=3), event("y", 0), "filter", "B does not match where.a.level"),
-        (
-            event("x", 0, level=3),
-            event("x", 0, ABC, level=4),
-            "same_event",
-            "both records are the same event",
-        ),
-        (event("x", 0, [], level=3), event("y", 0, level=3), "tokens", "A has no tokens"),
-        (event("x", 0, level=3), event("y", 0, None, level=3), "tokens", "B has no tokens"),
-        (
-            event("x", 0, level=3),
-            event("y", 0, ["A", "c"], level=3),
-            "tokens",
-            "the sets share no token",
-        ),
+        (event("x", 0, level=2), event("y", 0, level=3), "filter", ["A", "where.a.level"]),
+        (event("x", 0, level=3), event("y", 0), "filter", ["B", "where.a.level"]),
+        (event("x", 0, level=3), event("x", 0, ABC, level=4), "same_event", ["the same event"]),
+        (event("x", 0, [], level=3), event("y", 0, level=3), "tokens", ["A has no tokens"]),
+        (event("x", 0, level=3), event("y", 0, None, level=3), "tokens", ["B has no tokens"]),
+        (event("x", 0, level=3), event("y", 0, ["A", "c"], level=3), "tokens", ["share no token"]),
         (
             event("x", 10.000001, level=3),
             event("y", 0, level=3),
             "window",
-            "the sets are 10.000001s apart: the older one expires after 10s",
+            ["10.000001s apart", "expires after 10s"],
         ),
         (
             event("x", 0, level=3),
             event("y", 10, ["b", "c"], level=3),
             "minimum",
-            "the similarity is 0.333333, min_similarity is 0.5",
+            ["similarity is 0.333333", "min_similarity is 0.5"],
         ),
         (
             event("x", 10, level=3),
             event("y", 0, ABC, level=3),
             "rank",
-            EMPTY,
+            ["0 of 2 pairs", "not taken effect", "ended at 1970-01-01T00:00:10Z"],
         ),
     ],
 )
 def test_explain_names_the_first_step_that_failed(
-    service: Service, a: dict[str, Any], b: dict[str, Any], step: str, explanation: str
+    service: Service, a: dict[str, Any], b: dict[str, Any], step: str, names: list[str]
 ) -> None:
     name = put_sets(service)
     path = put_topk(service, name, where={"a": {"level": {"min": 3}}}, min_similarity=0.5)
     answer = explain(service, path, a, b)
     assert (answer["verdict"], answer["failed_step"]) == ("not_satisfied", step)
-    assert answer["explanation"] == explanation.format(name)
+    assert_names(answer["explanation"], *names)
+    if step == "contract":
+        assert_names(answer["explanation"], f"stream {name}")
     steps = ["contract", "filter", "same_event", "tokens", "window", "minimum", "rank"]
     assert [it["step"] for it in answer["steps"]] == steps
     failed = steps.index(step)

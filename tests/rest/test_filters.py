@@ -132,7 +132,7 @@ def test_filters_must_fit_the_attributes(
 def test_attributes_that_a_condition_uses_cannot_be_removed(service: Service) -> None:
     condition, path = put_pair(service)
     name = condition.rsplit("/", 1)[1]
-    missing = "is not an attribute of the stream"
+    missing = "is not an attribute"
     for attributes, expected in (
         ({}, [f"where.a.rule: {missing}", f"where.a.severity: {missing}"]),
         (ATTRIBUTES | {"severity": "alert.severity"}, ["where.a.severity.min: must be a string"]),

@@ -99,7 +99,7 @@ def test_topics_of_another_installation_are_refused(
     for topic in other.topics.reserved():
         check_refused(client, topic, f"with the prefix {other.prefix}", "use another topic")
     for topic in service.settings.topics.reserved():
-        check_refused(client, topic, "is an internal topic of Coincide", "use another topic")
+        check_refused(client, topic, "internal topic", "use another topic")
     # Both kinds of alarms may be written where alarms go.
     for topic in (other.topics.alarms, service.settings.topics.alarms):
         assert answers(client, topic) == [[], [], []]
@@ -140,7 +140,7 @@ def test_only_listed_topics_are_allowed_where_there_is_a_list(kafka_bootstrap: s
             check_refused(
                 client,
                 topic,
-                "not one of the allowed output topics",
+                "not one of",
                 f"use one of {prefix}-siem, {prefix}-out-*; or change COINCIDE_OUTPUT_TOPICS",
             )
         for allowed in (f"{prefix}-siem", f"{prefix}-out-a", settings.topics.alarms, None):

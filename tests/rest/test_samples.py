@@ -186,16 +186,16 @@ def test_streams_of_one_topic_read_it_once(service: Service) -> None:
 @pytest.mark.parametrize(
     ("sample", "part"),
     [
-        ([], "must be an object"),
-        ({}, "has no stream"),
-        ({"s": {}}, "s must be a list of records"),
+        ([], "object"),
+        ({}, "no stream"),
+        ({"s": {}}, "list of records"),
         ({"s": []}, "s has no records"),
     ],
 )
 def test_a_sample_without_records_is_refused(service: Service, sample: object, part: str) -> None:
     answer = service.client.post(PATH, json={"condition": topk("s"), "sample": sample})
     assert problem(answer, 422, 42202) == ["sample"]
-    assert answer.json()["errors"][0]["problem"] == part
+    assert_names(answer.json()["errors"][0]["problem"], part)
 
 
 @pytest.mark.parametrize(

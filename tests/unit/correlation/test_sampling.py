@@ -82,10 +82,6 @@ def test_rate_of_less_than_two_times_is_not_known(seconds: tuple[int, ...]) -> N
 
 # Nineteen events in 18 s, and one with another time.
 STEADY = [*range(19)]
-LEFT_OUT = (
-    "tags: {} of {} events have times far from those of the others, and are left out of the rate; "
-    "correct the producer: a time in the future makes later events late"
-)
 
 
 @pytest.mark.parametrize(
@@ -109,8 +105,10 @@ def test_times_far_from_the_others_are_left_out_of_the_rate(
 ) -> None:
     found = read(*map(record, seconds))
     assert found.rate == pytest.approx(rate, rel=1e-12)
-    wanted = [LEFT_OUT.format(outliers, len(seconds))] if outliers else []
-    assert list(found.warnings()) == wanted
+    warnings = list(found.warnings())
+    assert len(warnings) == min(outliers, 1)
+    for warning in warnings:
+        assert_names(warning, "tags", f"{outliers} of {len(seconds)} events", "left out")
 
 
 def test_rate_of_a_cut_sample_is_the_sum_of_the_partitions() -> None:
@@ -133,7 +131,7 @@ def test_rate_of_a_cut_sample_is_the_sum_of_the_partitions() -> None:
     wrong = record(1_000)._replace(partition=1, offset=11, record_timestamp_us=2_011 * S)
     cut = read_sample(STREAM, [*records, wrong], is_cut=True)
     assert cut.rate == pytest.approx(10 + 1 / 10)
-    assert LEFT_OUT.format(1, 24) in cut.warnings()
+    assert any("1 of 24 events" in it and "left out" in it for it in cut.warnings())
     # Without two times in a partition, the partitions count together.
     ones = [record(at)._replace(partition=at) for at in range(5)]
     assert read_sample(STREAM, ones, is_cut=True).rate == 1.0

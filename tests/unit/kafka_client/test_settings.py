@@ -62,7 +62,7 @@ WRONG_MEMBERS = [
         "SPARK_PROPERTIES",
         '{"driver.memory": "4g"}',
         "driver.memory: ",
-        ["not a property of Spark", '"spark."'],
+        ["property of Spark", '"spark."'],
     ),
     (
         "SPARK_PROPERTIES",

@@ -74,7 +74,7 @@ def test_produce_options_refuse_what_does_not_go_together(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "the file of events is missing"),
+        ({}, "file of events"),
         ({"closes": ("s",), "rate": 1.0}, "require a file"),
         ({"closes": ("s",), "stream": "s"}, "require a file"),
     ],

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from cli.client.validate import show_validation
 from cli.main import main
+from tests.support.messages import assert_names
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -110,26 +111,29 @@ def test_a_sample_of_the_topic_is_asked_for_with_its_size(
 
 
 @pytest.mark.parametrize(
-    ("options", "part"),
+    ("options", "names"),
     [
-        (("--sample", "alerts"), "--sample: 'alerts' is not valid; write STREAM=VALUE"),
-        (("--sample", "a=x", "--sample", "a=y"), "--sample: a occurs several times; write it once"),
-        (("--sample", "other=x"), "--sample: no condition in the files reads the stream other;"),
-        (("--rate", "other=1"), "--rate: no condition in the files reads the stream other; use "),
-        (("--rate", "alerts=fast"), "--rate: alerts=fast: must be a number of events per second"),
-        (("--rate", "alerts=inf"), "--rate: alerts=inf: must be a number of events per second"),
-        (("--sample", "alerts=/no/file"), "--sample: /no/file cannot be read: No such file"),
-        (("--sample", "alerts=/dev/null"), "--sample: /dev/null has no records; write one JSON"),
-        (("--from-topic", "--sample", "alerts=x"), "--from-topic and --sample cannot be combined"),
-        (("--sample", "a=-", "--sample", "b=-"), "only one file can be standard input"),
+        (("--sample", "alerts"), ["--sample", "'alerts'", "STREAM=VALUE"]),
+        (("--sample", "a=x", "--sample", "a=y"), ["--sample: a", "several times"]),
+        (("--sample", "other=x"), ["--sample", "no condition", "stream other"]),
+        (("--rate", "other=1"), ["--rate", "no condition", "stream other"]),
+        (("--rate", "alerts=fast"), ["--rate: alerts=fast", "events per second"]),
+        (("--rate", "alerts=inf"), ["--rate: alerts=inf", "events per second"]),
+        (("--sample", "alerts=/no/file"), ["--sample: /no/file", "No such file"]),
+        (("--sample", "alerts=/dev/null"), ["--sample: /dev/null", "no records"]),
+        (("--from-topic", "--sample", "alerts=x"), ["--from-topic and --sample", "combined"]),
+        (("--sample", "a=-", "--sample", "b=-"), ["only one file", "standard input"]),
     ],
 )
 @pytest.mark.usefixtures("asked")
 def test_options_that_are_not_valid_are_named(
-    files: tuple[str, str], options: tuple[str, ...], part: str, capsys: pytest.CaptureFixture[str]
+    files: tuple[str, str],
+    options: tuple[str, ...],
+    names: list[str],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run("-f", files[0], *options) == 2
-    assert part in capsys.readouterr().err
+    assert_names(capsys.readouterr().err, *names)
 
 
 @pytest.mark.usefixtures("asked")

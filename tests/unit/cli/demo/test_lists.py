@@ -124,65 +124,64 @@ def test_right_lists_and_changes_are_accepted() -> None:
     assert followed == {3: [M12], 7: [M26, M12], 11: [M26, M25], 13: []}
 
 
+def at(second: int) -> str:
+    return f"1970-01-01T00:00:{second:02}Z"
+
+
 @pytest.mark.parametrize(
-    ("place", "changed", "problem"),
+    ("place", "changed", "names"),
     [
-        (1, _list(7 * S, M26, M15), "the present list as of 1970-01-01T00:00:07Z differs"),
-        (1, _list(7 * S, M12, M26), "the present list as of 1970-01-01T00:00:07Z differs"),
-        (1, _list(7 * S, M26), "the present list as of 1970-01-01T00:00:07Z differs"),
-        (1, _list(6 * S - 1, M26, M12), "the present list as of 1970-01-01T00:00:05.999999Z"),
-        (0, _list(3 * S, M12._replace(similarity=0.6)), "the present list as of"),
-        (0, _list(3 * S, M12._replace(overlap=3)), "the present list as of"),
-        (3, _list(11 * S, M26, M25), "the last present list as of 1970-01-01T00:00:16Z differs"),
-        (1, {"items": None}, "changes as of 1970-01-01T00:00:07Z lead to 2 pairs, but a withdraw"),
+        (1, _list(7 * S, M26, M15), [f"present list as of {at(7)} differs"]),
+        (1, _list(7 * S, M12, M26), [f"present list as of {at(7)} differs"]),
+        (1, _list(7 * S, M26), [f"present list as of {at(7)} differs"]),
+        (1, _list(6 * S - 1, M26, M12), ["present list", "1970-01-01T00:00:05.999999Z"]),
+        (0, _list(3 * S, M12._replace(similarity=0.6)), [f"present list as of {at(3)} differs"]),
+        (0, _list(3 * S, M12._replace(overlap=3)), [f"present list as of {at(3)} differs"]),
+        (3, _list(11 * S, M26, M25), ["last present list", f"{at(16)} differs"]),
+        (1, {"items": None}, [at(7), "2 pairs", "a withdrawal"]),
         # Right at its time, but no change has it.
-        (1, _list(8 * S, M26, M12), "changes as of 1970-01-01T00:00:07Z lead to 2 pairs, but a li"),
+        (1, _list(8 * S, M26, M12), [at(7), "2 pairs", f"a list as of {at(8)}"]),
         (
             1,
             {"as_of": 7 * S, "items": [_item(1, M26), _item(3, M12)]},
-            "the present list as of 1970-01-01T00:00:07Z has the ranks [1, 3]",
+            ["present list", at(7), "ranks [1, 3]"],
         ),
         (
             1,
             {"as_of": 7 * S, "items": [_item(2, M26), _item(1, M12)]},
-            "the present list as of 1970-01-01T00:00:07Z has the ranks [2, 1]",
+            ["present list", at(7), "ranks [2, 1]"],
         ),
     ],
 )
-def test_wrong_present_list_is_found(place: int, changed: dict[str, Any], problem: str) -> None:
+def test_wrong_present_list_is_found(place: int, changed: dict[str, Any], names: list[str]) -> None:
     lists = deepcopy(WRITTEN)
     lists[place] = changed
-    with pytest.raises(VerificationError) as raised:
+    with pytest.raises(VerificationError, match=naming(*names)):
         _verify(lists, CHANGES)
-    assert str(raised.value).startswith(problem)
 
 
 @pytest.mark.parametrize(
-    ("mutate", "problem"),
+    ("mutate", "names"),
     [
         # A list is missing, or written twice.
-        (lambda it: it.pop(0), "as of 1970-01-01T00:00:03Z lead to 1 pairs, but a list as of 1970"),
-        (
-            lambda it: it.pop(1),
-            "1970-01-01T00:00:07Z lead to 2 pairs, but a list as of 1970-01-01T",
-        ),
-        (lambda it: it.pop(), "the last present list as of 1970-01-01T00:00:16Z differs"),
-        (lambda it: it.insert(1, it[0]), "as of 1970-01-01T00:00:07Z lead to 2 pairs, but a list"),
+        (lambda it: it.pop(0), [at(3), "1 pairs", f"a list as of {at(7)}"]),
+        (lambda it: it.pop(1), [at(7), "2 pairs", f"a list as of {at(11)}"]),
+        (lambda it: it.pop(), ["last present list", f"{at(16)} differs"]),
+        (lambda it: it.insert(1, it[0]), [at(7), "2 pairs", f"a list as of {at(3)}"]),
         # The list is withdrawn in between, or twice.
-        (lambda it: it.insert(1, {"items": None}), "lead to 2 pairs, but a withdrawal was written"),
-        (lambda it: it.append({"items": None}), "was written without a change: a withdrawal"),
+        (lambda it: it.insert(1, {"items": None}), ["2 pairs", "a withdrawal"]),
+        (lambda it: it.append({"items": None}), ["without a change", "a withdrawal"]),
         # Lists are in another order.
-        (lambda it: it.insert(0, it.pop(1)), "as of 1970-01-01T00:00:03Z lead to 1 pairs, but a "),
+        (lambda it: it.insert(0, it.pop(1)), [at(3), "1 pairs", f"a list as of {at(7)}"]),
     ],
 )
 def test_missing_repeated_and_withdrawn_lists_are_found(
-    mutate: Callable[[list[dict[str, Any]]], object], problem: str
+    mutate: Callable[[list[dict[str, Any]]], object], names: list[str]
 ) -> None:
     lists = deepcopy(WRITTEN)
     mutate(lists)
-    with pytest.raises(VerificationError) as raised:
+    with pytest.raises(VerificationError, match=naming(*names)):
         _verify(lists, CHANGES)
-    assert problem in str(raised.value)
 
 
 def test_lists_that_are_all_missing_are_found() -> None:
@@ -194,41 +193,34 @@ def test_lists_that_are_all_missing_are_found() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mutate", "problem"),
+    ("mutate", "names"),
     [
-        (lambda it: it.pop(3), "follows from the changes as of 1970-01-01T00:00:07Z differs"),
-        (lambda it: it.pop(2), "a pair moved, but it is not in the list: Listed(older='m1'"),
-        (
-            lambda it: it.append(it[2]),
-            "a pair entered, but it changes twice as of 1970-01-01T00:00:03",
-        ),
-        (
-            lambda it: it.append(_change(12 * S, "entered", 1, M26)),
-            "a pair entered, but it is already in the list",
-        ),
+        (lambda it: it.pop(3), ["from the changes", f"{at(7)} differs"]),
+        (lambda it: it.pop(2), ["moved", "not in the list", "Listed(older='m1'"]),
+        (lambda it: it.append(it[2]), ["entered", "twice", at(3)]),
+        (lambda it: it.append(_change(12 * S, "entered", 1, M26)), ["entered", "already"]),
         # The rank of a pair that left is that before; a pair that moved has another one.
-        (lambda it: it[4].update(rank=1), "a pair left, but it has the rank 2, not 1: Listed("),
+        (lambda it: it[4].update(rank=1), ["left", "rank 2, not 1"]),
         (
             lambda it: it.append(_change(12 * S, "moved", 1, M26)),
-            "a pair moved, but it has the rank 1 already: Listed(older='m2'",
+            ["moved", "rank 1 already", "Listed(older='m2'"],
         ),
-        (lambda it: it[3].update(rank=3), "as of 1970-01-01T00:00:07Z differs"),
-        (lambda it: it.pop(1), "follows from the changes as of 1970-01-01T00:00:13Z differs"),
-        (lambda it: it[5].update(rank=3), "as of 1970-01-01T00:00:11Z differs"),
-        (lambda it: it[5].update(older={"id": "m3"}), "as of 1970-01-01T00:00:11Z differs"),
-        (lambda it: it[6].update(older={"id": "m3"}), "a pair left, but it is not in the list"),
-        (lambda it: it[5].update(time=12 * S), "as of 1970-01-01T00:00:11Z differs"),
-        (lambda it: it[5].update(rank=1), ", None], not [Listed("),
+        (lambda it: it[3].update(rank=3), ["from the changes", f"{at(7)} differs"]),
+        (lambda it: it.pop(1), ["from the changes", f"{at(13)} differs"]),
+        (lambda it: it[5].update(rank=3), ["from the changes", f"{at(11)} differs"]),
+        (lambda it: it[5].update(older={"id": "m3"}), ["from the changes", f"{at(11)} differs"]),
+        (lambda it: it[6].update(older={"id": "m3"}), ["left", "not in the list"]),
+        (lambda it: it[5].update(time=12 * S), ["from the changes", f"{at(11)} differs"]),
+        (lambda it: it[5].update(rank=1), ["None], not [Listed(older"]),
     ],
 )
 def test_wrong_changes_are_found(
-    mutate: Callable[[list[dict[str, Any]]], object], problem: str
+    mutate: Callable[[list[dict[str, Any]]], object], names: list[str]
 ) -> None:
     changes = deepcopy(CHANGES)
     mutate(changes)
-    with pytest.raises(VerificationError) as raised:
+    with pytest.raises(VerificationError, match=naming(*names)):
         _verify(WRITTEN, changes)
-    assert problem in str(raised.value)
 
 
 def test_missing_output_is_found() -> None:

@@ -331,25 +331,25 @@ def _wrong(tmp_path: Path, name: str, content: bytes) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("form", "content", "message"),
+    ("form", "content", "names"),
     [
         (
             "csv",
             b"phone,site,from,felt.to\n",
-            "column 'felt.from' .* is missing; columns: phone, site, from",
+            ["column 'felt.from'", "missing", "phone, site, from"],
         ),
-        ("csv", b"phone,site,felt.from,felt.to,site\n", "column 'site' .* is repeated 2 times"),
-        ("csv", b'phone,"site\n', "the header cannot be read"),
-        ("csv", b"\xff\n", "the header cannot be read"),
-        ("csv", b"x" * 300, "the header is too long, 300 bytes"),
-        ("parquet", b"PAR0", "cannot be read"),
-        ("parquet", b"", "cannot be read"),
+        ("csv", b"phone,site,felt.from,felt.to,site\n", ["column 'site'", "repeated 2 times"]),
+        ("csv", b'phone,"site\n', ["header", "cannot be read"]),
+        ("csv", b"\xff\n", ["header", "cannot be read"]),
+        ("csv", b"x" * 300, ["header", "too long", "300 bytes"]),
+        ("parquet", b"PAR0", ["cannot be read"]),
+        ("parquet", b"", ["cannot be read"]),
     ],
 )
 def test_file_of_another_form_is_refused(
-    tmp_path: Path, form: Format, content: bytes, message: str
+    tmp_path: Path, form: Format, content: bytes, names: list[str]
 ) -> None:
-    with pytest.raises(UsageError, match=message):
+    with pytest.raises(UsageError, match=naming(*names)):
         read(_wrong(tmp_path, "events", content), RANGE, form)
 
 

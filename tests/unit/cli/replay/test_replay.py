@@ -6,7 +6,6 @@ import errno
 import io
 import json
 import os
-import re
 import subprocess
 import sys
 from concurrent.futures import Future
@@ -144,8 +143,9 @@ def test_files_that_exist_are_replaced_only_by_force(replay: Command) -> None:
         done = replay(*NEAR, *both, option, "old")
         assert done.code == 2
         assert done.out == ""
-        said = f"error: {option} old: the file exists; name another one, or replace it with --force"
-        assert done.err.strip() == said
+        (line,) = done.err.splitlines()
+        assert line.startswith(f"error: {option} old: ")
+        assert_names(line, "exists", "--force")
         assert (replay.folder / "old").read_text().strip() == "precious"
         assert replay(*NEAR, *both, option, "old", "--force").code == 0
         assert "precious" not in (replay.folder / "old").read_text()
@@ -244,50 +244,49 @@ def test_grid_and_empty_files_in_several_processes(replay: Command) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "names"),
     [
-        (["--events", "c=a.jsonl"], "names stream c, which is not in the files; use one of: a, "),
-        (
-            ["--events", "a=a.jsonl"],
-            "condition near reads stream b, but its events are missing; give",
-        ),
-        (["--events", "a=a.jsonl", "--events", "a=a.jsonl"], "is given twice; remove one"),
-        (["--events", "a"], "write --events STREAM=FILE"),
-        (
-            ["--events", "a=a.dat"],
-            "format of a.dat is unknown; give --format jsonl, csv or parquet",
-        ),
-        (["--events", "a=-", "--events", "b=-", "--format", "csv"], "can be read only once"),
-        (["--events", "a=-", "--format", "parquet"], "cannot be read from standard input"),
-        (["--events", "a=a.jsonl", "--condition", "far"], "names far, .* use one of: near, self"),
-        (["--events", "a=a.jsonl", "--key", "b=x"], "--key names stream b, .*; use one of: a"),
-        (
-            ["--events", "a=a.jsonl", "--rejects", "a.jsonl"],
-            "a.jsonl is both an input and an output",
-        ),
-        (["--events", "a=a.jsonl", "--alarms", "o", "--rejects", "o"], "are the same file"),
+        (["--events", "c=a.jsonl"], ["stream c", "not in the files", "a, all, b"]),
+        (["--events", "a=a.jsonl"], ["condition near", "stream b", "events are missing"]),
+        (["--events", "a=a.jsonl", "--events", "a=a.jsonl"], ["--events a=a.jsonl", "twice"]),
+        (["--events", "a"], ["--events STREAM=FILE"]),
+        (["--events", "a=a.dat"], ["a.dat", "--format jsonl, csv or parquet"]),
+        (["--events", "a=-", "--events", "b=-", "--format", "csv"], ["only once"]),
+        (["--events", "a=-", "--format", "parquet"], ["--events a=-", "Parquet", "standard input"]),
+        (["--events", "a=a.jsonl", "--condition", "far"], ["far", "near, self"]),
+        (["--events", "a=a.jsonl", "--key", "b=x"], ["--key", "stream b", "use one of: a"]),
+        (["--events", "a=a.jsonl", "--rejects", "a.jsonl"], ["a.jsonl", "both", "input", "output"]),
+        (["--events", "a=a.jsonl", "--alarms", "o", "--rejects", "o"], ["same file"]),
         (
             ["--events", "a=a.jsonl", "--thresholds", "0.5", "--alarms", "x"],
-            "--alarms: cannot be combined with --thresholds",
+            ["--alarms", "combined with --thresholds"],
         ),
-        (["--events", "a=a.jsonl", "--thresholds", "0"], "'0' is not valid; use a decimal over 0"),
-        (["--events", "a=a.jsonl", "-f", "r.yaml"], "stream a occurs 2 times"),
+        (["--events", "a=a.jsonl", "--thresholds", "0"], ["--thresholds", "'0'", "over 0"]),
+        (["--events", "a=a.jsonl", "-f", "r.yaml"], ["stream a", "2 times"]),
         (
             ["--events", "a=a.jsonl", "-f", "bad.yaml"],
-            r"bad.yaml, document 1 \(line 1\), stream bad: max_uncertainty: is missing",
+            ["bad.yaml, document 1 (line 1), stream bad: max_uncertainty", "missing"],
+        ),
+        (["--events", "a=a.jsonl", "-f", "odd.yaml"], ["condition odd: window_s", "got -1s"]),
+        (
+            ["--events", "a=a.jsonl", "-f", "two.yaml"],
+            ["condition two: emit", "best", "block_interval_s: requires"],
+        ),
+        (["--events", "a=a.jsonl", "-f", "lost.yaml"], ["lost", "stream gone", "use one of: a"]),
+        (["--events", "a=a.jsonl", "-f", "mixed.yaml"], ["mixed: b", "partitioned by grid"]),
+        (
+            ["--events", "all=a.jsonl", "--condition", "self", "--alarms", "no/x"],
+            ["no/x", "written"],
         ),
         (
-            ["--events", "a=a.jsonl", "-f", "odd.yaml"],
-            "condition odd: window_s: must not be negative; got -1s",
+            ["--events", "all=.", "--condition", "self", "--format", "csv"],
+            [os.strerror(errno.EISDIR)],
         ),
-        (["--events", "a=a.jsonl", "-f", "two.yaml"], "emit: best .*; block_interval_s: requires "),
-        (["--events", "a=a.jsonl", "-f", "lost.yaml"], "lost reads stream gone, .* use one of: a"),
-        (["--events", "a=a.jsonl", "-f", "mixed.yaml"], "mixed: b: is partitioned by grid with 1"),
-        (["--events", "all=a.jsonl", "--condition", "self", "--alarms", "no/x"], "cannot be wri"),
-        (["--events", "all=.", "--condition", "self", "--format", "csv"], "Is a directory"),
     ],
 )
-def test_wrong_usage_is_one_sentence(replay: Command, arguments: list[str], message: str) -> None:
+def test_wrong_usage_is_one_sentence(
+    replay: Command, arguments: list[str], names: list[str]
+) -> None:
     replay.write("a.jsonl", event("a", 0))
     replay.write("bad.yaml", '{"kind": "stream", "name": "bad", "topic": "t", "max_delay": "1s"}')
     near = '"kind": "mutual_deadline", "threshold": 0.5'
@@ -299,7 +298,7 @@ def test_wrong_usage_is_one_sentence(replay: Command, arguments: list[str], mess
     done = replay(*arguments)
     assert done.code == 2
     assert done.out == ""
-    assert re.search(message, done.err), done.err
+    assert_names(done.err, *names)
 
 
 @pytest.mark.parametrize("field", ['"output": "factored"', '"max_pairs": 1'])

@@ -20,7 +20,7 @@ from correlation.resources.mapping import EventMapping
 from correlation.resources.partitioning import Partitioning
 from correlation.resources.streams import Stream
 from correlation.resources.tokens import Tokens
-from tests.support.messages import naming
+from tests.support.messages import assert_names, naming
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -94,8 +94,9 @@ def test_files_are_read_alike(tmp_path: Path, form: Format) -> None:
 @pytest.mark.parametrize("form", ["jsonl", "csv"])
 def test_a_cell_that_is_not_a_list_is_rejected(tmp_path: Path, form: Format) -> None:
     path = write(tmp_path, form, [ROWS[0], ROWS[1] | {"tags": "[disk", "numbers": '"3"'}])
-    problem = "field 'alert.tags' must be a list of tokens; got a string"
-    assert read(path, form, TAGS) == ([{"disk", "full"}], [problem])
+    sets, (problem,) = read(path, form, TAGS)
+    assert sets == [{"disk", "full"}]
+    assert_names(problem, "'alert.tags'", "list of tokens", "a string")
 
 
 def test_canonical_events_may_have_their_tokens_in_a_column_of_this_name(tmp_path: Path) -> None:

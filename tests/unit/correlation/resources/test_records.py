@@ -135,7 +135,7 @@ def test_stream_of_before_there_were_attributes_has_none() -> None:
         ),
         (
             {"mapping": {"begin": "b", "end": "e"}, "max_uncertainty_us": 5},
-            {"max_uncertainty": "begin and end are exact"},
+            {"max_uncertainty": "events last"},
         ),
         ({"max_length_us": 5}, {"max_length": "no begin and end"}),
         (
@@ -151,7 +151,7 @@ def test_stream_of_before_there_were_attributes_has_none() -> None:
         ),
         (
             {"mapping": {"begin": "b", "end": "e"}, "histograms": True},
-            {"histograms": "mapping does not read histograms"},
+            {"histograms": "does not read histograms"},
         ),
         (
             {"attributes": {"A": "a", "b": {"type": "text"}, "c": {"path": "$key", "size": 3}}},

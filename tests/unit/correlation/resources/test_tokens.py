@@ -87,7 +87,7 @@ def test_a_declaration_comes_back_in_its_normal_form(document: Any, tokens: Toke
         *(
             ({"path": "a", "tokenizer": tokenizer}, {"tokens.tokenizer": name})
             for tokenizer, name in {
-                "": "'' is unknown; use one of list, words, split:REGEX, ngrams:N",
+                "": "list, words, split:REGEX, ngrams:N",
                 "words:2": "'words:2' is unknown",
                 "split": "'split' is unknown",
                 "ngrams": "'ngrams' is unknown",
