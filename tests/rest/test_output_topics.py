@@ -99,7 +99,7 @@ def test_topics_of_another_installation_are_refused(
     for topic in other.topics.reserved():
         check_refused(client, topic, f"with the prefix {other.prefix}", "use another topic")
     for topic in service.settings.topics.reserved():
-        check_refused(client, topic, "internal topic", "use another topic")
+        check_refused(client, topic, "internal topic of Coincide", "use another topic")
     # Both kinds of alarms may be written where alarms go.
     for topic in (other.topics.alarms, service.settings.topics.alarms):
         assert answers(client, topic) == [[], [], []]

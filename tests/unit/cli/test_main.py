@@ -38,7 +38,12 @@ def _run(*arguments: str) -> int:
     [
         ("KAFKA_PROPERTIES", "{a:1}", "serve", ["not valid JSON"]),
         ("KAFKA_PROPERTIES", "xx", "tail", ["not valid JSON"]),
-        ("KAFKA_PROPERTIES", '{"a": [1]}', "tail", ["a", "string", "number", "true or false"]),
+        (
+            "KAFKA_PROPERTIES",
+            '{"a": [1]}',
+            "tail",
+            ["COINCIDE_KAFKA_PROPERTIES: a:", "string", "number", "true or false"],
+        ),
         ("KAFKA_PROPERTIES", '{"no.such": 1}', "tail", ["no.such"]),
         ("PORT", "eighty", "serve", ["whole number", "0 to 65535"]),
         ("PORT", "65536", "serve", ["whole number", "0 to 65535"]),

@@ -48,7 +48,7 @@ MANY = " or ".join(f"r.rt.end = s.rt.end + {n} s" for n in range(300))
             WITHIN,
             (3, 22),
             "events[1].attributes[0]",
-            "variable X",
+            "the type string",
         ),
         (
             "event s: Smoke\nnot event r: Report",

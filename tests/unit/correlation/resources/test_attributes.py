@@ -84,7 +84,7 @@ def test_the_default_type_follows_the_path(path: Path, kind: AttributeType) -> N
 @pytest.mark.parametrize(
     ("name", "path", "kind", "errors"),
     [
-        ("Rule", ("rule",), "string", ["attributes.Rule: 'Rule'"]),
+        ("Rule", ("rule",), "string", ["attributes.Rule: 'Rule' is not"]),
         ("rule", (), "string", ["attributes.rule.path: has an empty part"]),
         ("rule", ("a", ""), "string", ["attributes.rule.path: has an empty part"]),
         ("rule", ("$key",), "string", ["attributes.rule.path: '$key' is unknown"]),

@@ -156,7 +156,7 @@ def test_stream_of_before_there_were_attributes_has_none() -> None:
         (
             {"attributes": {"A": "a", "b": {"type": "text"}, "c": {"path": "$key", "size": 3}}},
             {
-                "attributes.A": "'A'",
+                "attributes.A": "not a valid name",
                 "attributes.b.path": "is missing",
                 "attributes.b.type": "'text' is unknown",
                 "attributes.c.size": "is unknown",
@@ -173,7 +173,7 @@ def test_stream_of_before_there_were_attributes_has_none() -> None:
         # The types of the filter's constants are only checked if all attributes are valid.
         (
             {"attributes": {"A": "a"}, "where": {"A": 3, "b": {"least": 1}}},
-            {"attributes.A": "'A'", "where.b.least": "is unknown"},
+            {"attributes.A": "not a valid name", "where.b.least": "is unknown"},
         ),
     ],
 )
