@@ -249,7 +249,7 @@ def refused(text: str) -> QueryError:
 
 
 def refused_at(marked: str) -> QueryError:
-    """Return the only error of a text, which is at ¦."""
+    """Return the only error of the query, which is at ¦."""
     before, _, after = marked.partition("¦")
     error = refused(before + after)
     lines = before.split("\n")
