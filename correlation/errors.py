@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from types import TracebackType
 
     from correlation.reasons import Reason
@@ -130,6 +130,10 @@ class FieldErrors:
         """Collect an error of a field if `when` is true."""
         if when:
             self._found.append(InvalidFieldError(field, problem, remedy))
+
+    def extend(self, problems: Iterable[InvalidFieldError]) -> None:
+        """Collect errors that a check returns instead of raising them."""
+        self._found.extend(problems)
 
     def raise_all(self) -> None:
         """Raise the collected errors, if any.

@@ -18,13 +18,13 @@ Cost. O(n) for n buckets.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from correlation.errors import InvalidFieldError
+from correlation.errors import FieldErrors, InvalidFieldError
 from correlation.limits import BUCKET_LIMIT, LENGTH_LIMIT_US, MASS_PLACES, TIME_LIMIT_US
 from correlation.resources.decimals import read_decimal, without_zeros
 
@@ -34,6 +34,7 @@ _UNIT_MASS = Decimal(1).scaleb(-MASS_PLACES)
 _EXACTLY = Context(traps=[Inexact, InvalidOperation])
 _DECIMAL = f"use a decimal from 0 to 1 with at most {MASS_PLACES} places, for example 0.15"
 _MICROSECONDS = "use whole microseconds"
+EndReader = Callable[[Mapping[str, Any], str, str], int]
 
 
 class Bucket(NamedTuple):
@@ -74,11 +75,9 @@ class Histogram:
     def __post_init__(self) -> None:
         buckets = tuple(Bucket(*bucket) for bucket in self.buckets)
         check_count(len(buckets))
-        for place, bucket in enumerate(buckets):
-            _check_bucket(bucket, f"buckets[{place}]", alone=len(buckets) == 1)
-        for place, (before, bucket) in enumerate(pairwise(buckets), start=1):
-            _check_contact(before, bucket, f"buckets[{place}].lo")
-        _check_sum(sum(bucket.mass for bucket in buckets))
+        errors = FieldErrors()
+        errors.extend(_problems_of(buckets))
+        errors.raise_all()
         filled = [place for place, bucket in enumerate(buckets) if bucket.mass]
         support = buckets[filled[0] : filled[-1] + 1]
         _check_length(support[-1].hi_us - support[0].lo_us)
@@ -153,7 +152,7 @@ class Histogram:
         return cls((Bucket(earliest_us, latest_us, WHOLE_MASS),))
 
     @classmethod
-    def from_buckets(cls, buckets: object) -> Histogram:
+    def from_buckets(cls, buckets: object, read_end: EndReader | None = None) -> Histogram:
         """Read a histogram from the user's list of buckets.
 
         Parameters
@@ -161,16 +160,27 @@ class Histogram:
         buckets : list
             Buckets `{"lo": µs, "hi": µs, "p": mass}` or `[lo, hi, p]`; the mass is a decimal in a
             string or a JSON number.
+        read_end : callable, optional
+            `(bucket, "lo" or "hi", field of the bucket) -> µs`, which reads a bound and raises
+            InvalidFieldError. Default: bounds are whole µs.
 
         Raises
         ------
         InvalidFieldError
-            A field is missing or not valid.
+            A field is missing or not valid; an InvalidFieldsError of several.
         """
         if not isinstance(buckets, Sequence) or isinstance(buckets, str | bytes):
             raise InvalidFieldError("buckets", "must be a list", "write [[lo, hi, p], …]")
         check_count(len(buckets))
-        return cls(tuple(_read_bucket(bucket, f"buckets[{i}]") for i, bucket in enumerate(buckets)))
+        errors = FieldErrors()
+        found: list[Bucket | None] = []
+        for place, bucket in enumerate(buckets):
+            found.append(None)
+            with errors:
+                found[-1] = _read_bucket(bucket, f"buckets[{place}]", read_end or _read_end)
+        errors.extend(_problems_of(found))
+        errors.raise_all()
+        return cls(tuple(bucket for bucket in found if bucket is not None))
 
     def to_buckets(self) -> list[dict[str, Any]]:
         """Write the buckets in the form that `from_buckets` reads, with masses as strings."""
@@ -188,49 +198,58 @@ def check_count(count: int) -> None:
         )
 
 
-def _check_bucket(bucket: Bucket, field: str, *, alone: bool) -> None:
+def _problems_of(buckets: Sequence[Bucket | None]) -> Iterator[InvalidFieldError]:
+    """Yield the problems of buckets; None: a bucket that cannot be read."""
+    before = None
+    for place, bucket in enumerate(buckets):
+        if bucket is not None:
+            yield from _bucket_problems(bucket, f"buckets[{place}]", alone=len(buckets) == 1)
+            if before is not None:
+                yield from _contact_problems(before, bucket, f"buckets[{place}].lo")
+        before = bucket
+    masses = [bucket.mass for bucket in buckets if bucket is not None]
+    if len(masses) == len(buckets) and sum(masses) != WHOLE_MASS:
+        yield InvalidFieldError(
+            "buckets",
+            f'the sum of the "p" must be exactly 1; got {_format_mass(sum(masses))}',
+            'correct a "p"',
+        )
+
+
+def _bucket_problems(bucket: Bucket, field: str, *, alone: bool) -> Iterator[InvalidFieldError]:
     for end, end_us in (("lo", bucket.lo_us), ("hi", bucket.hi_us)):
         if abs(end_us) > TIME_LIMIT_US:
-            raise InvalidFieldError(
+            yield InvalidFieldError(
                 f"{field}.{end}", f"{end_us} us is out of range", f"use at most ±{TIME_LIMIT_US} us"
             )
     if bucket.lo_us > bucket.hi_us:
-        raise InvalidFieldError(
+        yield InvalidFieldError(
             f"{field}.hi", f"{bucket.hi_us} us is below lo, {bucket.lo_us} us", "swap lo and hi"
         )
     if bucket.lo_us == bucket.hi_us and not alone:
-        raise InvalidFieldError(
+        yield InvalidFieldError(
             f"{field}.hi",
             "the bucket is empty",
             "make it at least 1 us long; only a single bucket may be an exact time",
         )
     if bucket.mass < 0:
-        raise InvalidFieldError(
+        yield InvalidFieldError(
             f"{field}.p", f"must not be negative; got {_format_mass(bucket.mass)}", _DECIMAL
         )
 
 
-def _check_contact(before: Bucket, bucket: Bucket, field: str) -> None:
+def _contact_problems(before: Bucket, bucket: Bucket, field: str) -> Iterator[InvalidFieldError]:
     if bucket.lo_us < before.hi_us:
-        raise InvalidFieldError(
+        yield InvalidFieldError(
             field,
             f"lo, {bucket.lo_us} us, is below {before.hi_us} us, the end of the previous bucket",
             "sort the buckets; each must begin at the end of the previous bucket",
         )
     if bucket.lo_us > before.hi_us:
-        raise InvalidFieldError(
+        yield InvalidFieldError(
             field,
             f"lo, {bucket.lo_us} us, is above {before.hi_us} us, the end of the previous bucket",
             'fill the gap with a bucket whose "p" is 0, or change lo',
-        )
-
-
-def _check_sum(mass: int) -> None:
-    if mass != WHOLE_MASS:
-        raise InvalidFieldError(
-            "buckets",
-            f'the sum of the "p" must be exactly 1; got {_format_mass(mass)}',
-            'correct a "p"',
         )
 
 
@@ -252,10 +271,8 @@ def bucket_parts(bucket: object, field: str) -> tuple[Any, Any, Any]:
         The bucket has another type, or a part is missing.
     """
     if isinstance(bucket, Mapping):
-        for part in ("lo", "hi", "p"):
-            if part not in bucket:
-                raise InvalidFieldError(f"{field}.{part}", "is missing", "add it")
-        return bucket["lo"], bucket["hi"], bucket["p"]
+        lo, hi, mass = (_part(bucket, part, field) for part in ("lo", "hi", "p"))
+        return lo, hi, mass
     if not isinstance(bucket, list | tuple) or len(bucket) != len(Bucket._fields):
         raise InvalidFieldError(
             field, "is not a valid bucket", 'write [lo, hi, p] or {"lo", "hi", "p"}'
@@ -264,12 +281,32 @@ def bucket_parts(bucket: object, field: str) -> tuple[Any, Any, Any]:
     return lo, hi, mass
 
 
-def _read_bucket(bucket: object, field: str) -> Bucket:
-    lo, hi, mass = bucket_parts(bucket, field)
-    for end, value in (("lo", lo), ("hi", hi)):
-        if type(value) is not int:
-            raise InvalidFieldError(f"{field}.{end}", "must be a whole number", _MICROSECONDS)
-    return Bucket(lo, hi, read_mass(mass, f"{field}.p"))
+def _read_bucket(bucket: object, field: str, read_end: EndReader) -> Bucket:
+    if not isinstance(bucket, Mapping):
+        bucket = dict(zip(("lo", "hi", "p"), bucket_parts(bucket, field), strict=True))
+    errors = FieldErrors()
+    lo_us = hi_us = mass = 0
+    with errors:
+        lo_us = read_end(bucket, "lo", field)
+    with errors:
+        hi_us = read_end(bucket, "hi", field)
+    with errors:
+        mass = read_mass(_part(bucket, "p", field), f"{field}.p")
+    errors.raise_all()
+    return Bucket(lo_us, hi_us, mass)
+
+
+def _part(bucket: Mapping[str, Any], part: str, field: str) -> object:
+    if part not in bucket:
+        raise InvalidFieldError(f"{field}.{part}", "is missing", "add it")
+    return bucket[part]
+
+
+def _read_end(bucket: Mapping[str, Any], end: str, field: str) -> int:
+    value = _part(bucket, end, field)
+    if type(value) is not int:
+        raise InvalidFieldError(f"{field}.{end}", "must be a whole number", _MICROSECONDS)
+    return value
 
 
 def read_mass(value: object, field: str) -> int:

@@ -98,6 +98,24 @@ def valid_document_problems(
     return ()
 
 
+def condition_problems(registry: Registry, document: object) -> tuple[FieldProblem, ...]:
+    """Find the problems of a condition without a name, in a request that has others.
+
+    Parameters
+    ----------
+    registry : Registry
+        Registered resources that the document may refer to.
+    document : object
+        The document as the user sent it.
+    """
+    try:
+        _MODELS["condition"].validate_python(document)
+    except ValidationError as error:
+        problems = field_problems(error.errors(), (), "condition")
+        return document_problems(registry, "condition", document, problems)
+    return valid_document_problems(registry, "condition", _UNNAMED, document)
+
+
 def configuration_problems(
     registry: Registry, body: object, now_us: int, *, prune: bool
 ) -> tuple[FieldProblem, ...]:

@@ -21,6 +21,7 @@ from correlation.errors import CorrelationError, InvalidFieldError
 from correlation.resources.records import ResourceKind
 from service import errors
 from service.api.documents import (
+    condition_problems,
     configuration_problems,
     document_problems,
     problem_of_field,
@@ -92,6 +93,7 @@ _DOCUMENTS: Mapping[str, ResourceKind] = {
     "/v1/templates/{name}": "template",
 }
 _CONFIGURATION = "/v1/config"
+_VALIDATION = "/v1/conditions:validate"
 
 
 class Problem(BaseModel):
@@ -210,6 +212,12 @@ def _with_further(request: Request, body: tuple[FieldProblem, ...]) -> tuple[Fie
         prune = request.query_params.get("prune") == "true"
         further = configuration_problems(plane.registry, document, plane.now_us(), prune=prune)
         return (*body, *further)
+    if path == _VALIDATION:
+        # A body without the field, or of another type, is a problem that the model finds.
+        condition = document.get("condition") if isinstance(document, Mapping) else None
+        if not isinstance(condition, Mapping):
+            return body
+        return (*body, *condition_problems(plane.registry, condition))
     kind = _DOCUMENTS.get(path)
     if kind is None:
         return body

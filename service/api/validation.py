@@ -20,7 +20,7 @@ from correlation.errors import InvalidFieldError
 from correlation.kinds import KINDS
 from service.api.body import SampleRoute
 from service.api.common import Plane
-from service.api.documents import document_problems, problem_of_field
+from service.api.documents import condition_problems, document_problems, problem_of_field
 from service.api.problems import responses
 from service.api.wording import field_problems
 from service.documents.fields import Document, ResourceName
@@ -185,9 +185,10 @@ def validate_condition(
     if sample_from_topic == "true" or body.sample is not None:
         asked = SampleRequest(body.sample, sample_records)
     if sample_from_topic == "true" and body.sample is not None:
-        raise InvalidDocumentError.of(
-            "sample", "cannot be combined with sample_from_topic", "leave one of them out"
-        )
+        twice = "cannot be combined with sample_from_topic"
+        combined = FieldProblem("sample", twice, "leave one of them out")
+        further = condition_problems(plane.registry, body.condition)
+        raise InvalidDocumentError.of_all(first_problems((combined, *further)))
     rates = {name: float(rate) for name, rate in body.rates.items()}
     strangers = _unknown_rates(body.condition, rates)
     try:

@@ -9,13 +9,13 @@ form.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from correlation.errors import InvalidFieldError
+from correlation.errors import FieldErrors, InvalidFieldError
 from correlation.limits import BUCKET_LIMIT
 from correlation.resources.durations import parse_duration_us
-from correlation.resources.histogram import Histogram, bucket_parts, check_count
+from correlation.resources.histogram import Histogram, check_count
 from service.documents.fields import DURATION_PATTERN, exact_us, spellings
 
 _FIELDS = {*spellings("lo"), *spellings("hi"), "p"}
@@ -72,31 +72,27 @@ def read_histogram(buckets: object) -> Histogram:
     Raises
     ------
     InvalidFieldError
-        When a bucket is not valid; names the field and the remedy.
+        When buckets are not valid; names every such field and its remedy.
     """
     if not isinstance(buckets, list):
         raise InvalidFieldError("buckets", "must be a list", "write [[lo, hi, p], …]")
     check_count(len(buckets))
-    return Histogram.from_buckets(
-        [_plain(bucket, f"buckets[{place}]") for place, bucket in enumerate(buckets)]
-    )
+    errors = FieldErrors()
+    for place, bucket in enumerate(buckets):
+        errors.extend(_unknown_fields(bucket, f"buckets[{place}]"))
+    with errors:
+        histogram = Histogram.from_buckets(buckets, _read_end)
+    errors.raise_all()
+    return histogram
 
 
-def _plain(bucket: object, field: str) -> list[object]:
-    """Return a bucket as `Histogram` reads it, with bounds in whole µs."""
-    if isinstance(bucket, Mapping):
-        unknown = sorted(set(bucket) - _FIELDS)
-        if unknown:
-            name = f"{field}.{unknown[0]}"
-            raise InvalidFieldError(name, "is not a field of a bucket", "write lo, hi and p")
-        ends = {end: _end(bucket, end, field) for end in ("lo", "hi")}
-        bucket = {**bucket, **ends}
-        return list(bucket_parts(bucket, field))
-    lo, hi, mass = bucket_parts(bucket, field)
-    return [_bound_us(lo, f"{field}.lo"), _bound_us(hi, f"{field}.hi"), mass]
+def _unknown_fields(bucket: object, field: str) -> Iterator[InvalidFieldError]:
+    for name in sorted(set(bucket) - _FIELDS) if isinstance(bucket, Mapping) else ():
+        problem = "is not a field of a bucket"
+        yield InvalidFieldError(f"{field}.{name}", problem, "write lo, hi and p")
 
 
-def _end(bucket: Mapping[str, object], end: str, field: str) -> int:
+def _read_end(bucket: Mapping[str, Any], end: str, field: str) -> int:
     given = [name for name in spellings(end) if name in bucket]
     if not given:
         raise InvalidFieldError(f"{field}.{end}", "is missing", _BOUND)

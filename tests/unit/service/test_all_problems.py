@@ -132,6 +132,80 @@ def test_validation_of_a_condition_names_every_problem(
     assert fields_in(answer) == sorted(fields + strangers)
 
 
+@pytest.mark.parametrize(
+    ("query", "wrong", "fields"),
+    [
+        ("", {"keys": 0}, ["keys"]),
+        ("", {"rates": {"x": "fast"}, "keys": None}, ["keys", "rates.x"]),
+        ("?sample_from_topic=maybe", {"keys": 0}, ["keys", "sample_from_topic"]),
+        ("?sample_from_topic=true", {"sample": {"x": [{}]}}, ["sample"]),
+    ],
+)
+@pytest.mark.parametrize(
+    ("changes", "fields_of_condition"),
+    [
+        ({"lower": "40s"}, ["a", "b", "upper"]),
+        ({"lower": "soon", "threshold": 2}, ["a", "b", "lower", "threshold"]),
+    ],
+)
+def test_validation_names_problems_of_the_condition_beside_those_of_the_request(
+    query: str,
+    wrong: dict[str, Any],
+    fields: list[str],
+    changes: dict[str, Any],
+    fields_of_condition: list[str],
+) -> None:
+    body = {"condition": PUT | changes, **wrong}
+    answer = answer_of("POST", f"/v1/conditions:validate{query}", body)
+    assert answer["status"] == 422
+    assert fields_in(answer) == sorted(fields + fields_of_condition)
+
+
+@pytest.mark.parametrize(
+    ("condition", "field"),
+    [(None, "condition"), ("c", "condition"), ([], "condition"), ({}, "kind")],
+)
+def test_validation_of_a_condition_that_is_not_a_document_names_it_once(
+    condition: object, field: str
+) -> None:
+    answer = answer_of("POST", "/v1/conditions:validate", {"condition": condition, "keys": 0})
+    assert fields_in(answer) == sorted([field, "keys"])
+
+
+EVENT_QUERY = {
+    "detect": {"type": "A"},
+    "events": [{"type": 1}, {"alias": "s"}],
+    "where": {"and": [{"lft": 1}, {"left": 2}]},
+}
+
+
+def test_put_of_an_event_query_names_every_problem_of_its_json_form() -> None:
+    document = {"kind": "event_query", "query": EVENT_QUERY, "threshold": 2}
+    assert fields_in(answer_of("PUT", "/v1/conditions/c", document)) == [
+        "query.events[0].alias",
+        "query.events[0].type",
+        "query.events[1].type",
+        "query.where.and[0].lft",
+        "query.where.and[1]",
+        "threshold",
+    ]
+
+
+def test_put_of_a_template_names_every_problem_of_its_buckets() -> None:
+    buckets = [[0, 5, "x"], [5, 10, "2"], [7, 3, "0.1"], {"lo": 1, "q": 3}, ["a", 5, "y"], 6]
+    assert fields_in(answer_of("PUT", "/v1/templates/t", {"buckets": buckets})) == [
+        "buckets[0].p",
+        "buckets[1].p",
+        "buckets[2].hi",
+        "buckets[3].hi",
+        "buckets[3].p",
+        "buckets[3].q",
+        "buckets[4].lo",
+        "buckets[4].p",
+        "buckets[5]",
+    ]
+
+
 def test_missing_duration_is_named_beside_others() -> None:
     document = {"kind": "within", "a": "x", "upper": "1s", "upper_ms": 3, "threshold": 0}
     answer = answer_of("PUT", "/v1/conditions/c", document)

@@ -71,6 +71,22 @@ def test_histogram_refuses_buckets(buckets: object, field: str, problem: str | N
     assert caught.value.remedy
 
 
+@pytest.mark.parametrize(
+    ("buckets", "fields"),
+    [
+        ([["a", 5.0, "x"], bucket(5, "b", "2")], "[0].lo [0].hi [0].p [1].hi [1].p"),
+        ([{"lo": 0}, [0, 5]], "[0].hi [0].p [1]"),
+        # Bounds are compared with those of neighbours that can be read.
+        ([[0, 5, "x"], [6, 9, 0.5], [8, 7, 0.5]], "[0].p [2].hi [2].lo"),
+        ([[5, 0, 0.5], [6, 9, 0.5]], "[0].hi [1].lo"),
+    ],
+)
+def test_histogram_names_every_problem(buckets: object, fields: str) -> None:
+    with pytest.raises(InvalidFieldError) as caught:
+        Histogram.from_buckets(buckets)
+    assert [it.field.removeprefix("buckets") for it in caught.value.problems] == fields.split()
+
+
 def test_histogram_refuses_negative_masses_that_sum_to_one() -> None:
     with pytest.raises(InvalidFieldError, match=r"buckets\[1\]\.p: must not be negative"):
         Histogram((Bucket(0, 10, 11 * TENTH), Bucket(10, 20, -TENTH)))

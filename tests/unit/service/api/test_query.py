@@ -20,19 +20,14 @@ APP = create_app(Settings(bootstrap="127.0.0.1:1"))
 # The condition below reads it.
 STREAM = Resource("stream", "x", 1, 0, {"topic": "t", "max_uncertainty_us": 9, "max_delay_us": 9})
 APP.state.plane.registry.apply(LogRecord(0, STREAM.key, orjson.dumps(STREAM.to_record()), 0))
+CONDITION = {"kind": "mutual_deadline", "a": "x", "b": "x", "window": "1s", "threshold": 1}
 BODIES: dict[str, Any] = {
     "/v1/streams/{name}": {"topic": "t", "max_uncertainty": "1s", "max_delay": "1s"},
-    "/v1/conditions/{name}": {
-        "kind": "mutual_deadline",
-        "a": "x",
-        "b": "x",
-        "window": "1s",
-        "threshold": 1,
-    },
+    "/v1/conditions/{name}": CONDITION,
     "/v1/templates/{name}": {"buckets": [[0, 10, 1]]},
     "/v1/config": {"resources": []},
     "/v1/job/slots": {"slots": 2},
-    "/v1/conditions:validate": {"condition": {}},
+    "/v1/conditions:validate": {"condition": CONDITION},
     "/v1/conditions/{name}/explain": {"a": {"id": "a1"}, "b": {"id": "b1"}},
 }
 OPERATIONS = [

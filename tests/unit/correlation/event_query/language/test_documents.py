@@ -12,6 +12,7 @@ import pytest
 from correlation.errors import InvalidFieldError
 from correlation.event_query.language.document_reader import query_from_document
 from correlation.event_query.language.documents import query_to_document
+from correlation.event_query.language.limits import MAX_PROBLEMS
 from correlation.event_query.language.parser import parse_query
 from correlation.event_query.query import Comparison
 from tests.support.messages import assert_names, naming
@@ -208,6 +209,49 @@ def test_several_errors_are_reported() -> None:
         "events[1].alias",
         "where.and[0].left.alias",
     ]
+
+
+def test_errors_of_all_parts_are_reported() -> None:
+    document = changed(["detect", "attributes", 0], {"variable": 1, "constant": 2})
+    document["events"] = [{"type": 1, "negated": 0}, {"alias": "s", "attributes": [{}, 3]}]
+    document["where"] = {
+        "and": [
+            {"lft": 1},
+            {"left": 2},
+            {
+                "or": [
+                    {"left": {"min": [1, END, {"alias": 2, "side": 3}]}, "operator": 4, "right": 5}
+                ]
+            },
+        ]
+    }
+    with pytest.raises(InvalidFieldError) as caught:
+        query_from_document(document)
+    assert [it.field for it in caught.value.problems] == [
+        "detect.attributes[0].name",
+        "detect.attributes[0]",
+        "detect.attributes[0].variable",
+        "events[0].alias",
+        "events[0].type",
+        "events[0].negated",
+        "events[1].type",
+        "events[1].attributes[0].name",
+        "events[1].attributes[0]",
+        "events[1].attributes[1]",
+        "where.and[0].lft",
+        "where.and[1]",
+        "where.and[2].or[0].left.min[0]",
+        "where.and[2].or[0].left.min[2].alias",
+        "where.and[2].or[0].left.min[2].side",
+        "where.and[2].or[0].operator",
+        "where.and[2].or[0].right",
+    ]
+
+
+def test_errors_of_a_long_list_are_limited() -> None:
+    with pytest.raises(InvalidFieldError) as caught:
+        query_from_document({**DOCUMENT, "events": [3] * 10_000})
+    assert len(caught.value.problems) == MAX_PROBLEMS + 1
 
 
 def changed(path: list[str | int], value: object) -> Any:  # noqa: ANN401 - a JSON document
