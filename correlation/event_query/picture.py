@@ -77,7 +77,8 @@ def draw_constraints(condition: EventQueryCondition, streams: Mapping[str, Strea
     sentences = [*describe_time(condition.query), *describe_in_words(relevance)]
     panels = [_Panel(graph, condition.query) for graph in graphs]
     width = max((panel.width for panel in panels), default=_MIN_WIDTH)
-    lines = [it for sentence in sentences for it in wrap(sentence, int(width / _SMALL) - 8)]
+    lines = ["Time runs to the right, not to scale."]
+    lines += [it for sentence in sentences for it in wrap(sentence, int(width / _SMALL) - 8)]
     if further:
         lines.append(f"{further} further alternatives are not drawn.")
     body: list[str] = []

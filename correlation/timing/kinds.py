@@ -27,7 +27,7 @@ from correlation.timing.factored.operator import FactoredOperator
 from correlation.timing.filter_operator import FilterOperator
 from correlation.timing.final_operator import FinalOperator
 from correlation.timing.operator import TimingOperator
-from correlation.timing.plan import derive_costs, measure_chance, plan_condition
+from correlation.timing.plan import derive_costs, find_warnings, measure_chance, plan_condition
 from correlation.timing.reading import AlarmReader, events_to_explain
 from correlation.timing.record_types import timing_records
 from correlation.timing.self_operator import SelfOperator
@@ -184,6 +184,7 @@ def _make_kind(name: str) -> ConditionKind:
         replay_summary=SUMMARY,
         find_missing=find_missing,
         state="timing",
+        warn=find_warnings,
     )
 
 

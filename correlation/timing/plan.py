@@ -66,7 +66,7 @@ def derive_costs(
         expected_buffered_events, which counts every copy in a grid, and chance_alarms_per_hour
         for independent streams (timing.chance, timing.final_chance), unless their events carry
         histograms of their own or the condition has filters: the share of events that match is
-        unknown.
+        unknown. If no pair can be satisfied: warnings, sentences on the reason.
     """
     a, b = streams[condition.a], streams[condition.b]
     min_s, max_s = stream_reach(condition.window, a, b)
@@ -89,6 +89,8 @@ def derive_costs(
         "worst_case_alarm_latency_us": latency,
         "can_be_satisfied": min_s <= max_s,
     }
+    if warnings := find_warnings(condition, streams):
+        derived["warnings"] = warnings
     if all(name in load.rates for name in condition.streams):
         derived["expected_buffered_events"] = {
             name: round(load.rates[name] * horizon / 1e6 * streams[name].partitioning.groups)
@@ -99,6 +101,27 @@ def derive_costs(
         if alarms is not None:
             derived["chance_alarms_per_hour"] = alarms
     return derived
+
+
+def find_warnings(condition: TimingCondition, streams: Mapping[str, Stream]) -> list[str]:
+    """Return why no pair can be satisfied, as sentences with remedies.
+
+    Parameters
+    ----------
+    condition : TimingCondition
+        A condition that its streams support.
+    streams : mapping of name to Stream
+        Its streams.
+    """
+    min_s, max_s = stream_reach(condition.window, streams[condition.a], streams[condition.b])
+    if min_s <= max_s:
+        return []
+    reason = (
+        f"no pair of {condition.a} and {condition.b} can reach the threshold: the window is too "
+        "narrow for the uncertainty of their events; widen the window, or reduce the threshold or "
+        "the uncertainty that the streams declare"
+    )
+    return [reason]
 
 
 def measure_chance(condition: TimingCondition, streams: Mapping[str, Stream]) -> Chance | None:
@@ -150,6 +173,7 @@ def plan_condition(condition: TimingCondition, streams: Mapping[str, Stream]) ->
     return {
         **_describe_search(condition, lengths, has_histograms=has_histograms),
         "regions": describe_regions(condition.window, *lengths, locate),
+        "threshold": f"{condition.threshold:f}",
         "emit": condition.emit,
         "output": condition.output,
         **_describe_limit(condition),

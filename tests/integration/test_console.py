@@ -253,7 +253,7 @@ def test_stream_is_shown_beside_its_declaration(stack: Stack, page: Page) -> Non
 
 def test_condition_has_its_plan_and_its_list(stack: Stack, page: Page) -> None:
     visit(page, "conditions/unreported")
-    picture = page.get_by_role("img", name="Constraint graph")
+    picture = page.get_by_role("img", name="Picture of the plan")
     expect(picture).to_be_visible()
     # A picture that the policy refuses, or that cannot be decoded, has no width.
     expect(picture).not_to_have_js_property("naturalWidth", 0)

@@ -25,7 +25,6 @@ async function load(name, signal) {
 }
 
 function render({ stored, status, chance }) {
-  const threshold = stored.document.threshold;
   const streams = Object.entries(status.streams).map(([name, it]) => [
     link(["streams", name], {}, given(name)),
     it.watermark === null ? "not known yet" : moment(it.watermark),
@@ -47,7 +46,6 @@ function render({ stored, status, chance }) {
       ["State", conditionState(status)],
       ["Kind", stored.document.kind],
       ["Version", `${status.version}, applied: ${status.applied_version ?? "–"}`],
-      ["Threshold", threshold ?? null],
       [
         "Alarms",
         [number(status.alarms), " ", link(["alarms"], { condition: stored.name }, "Show alarms")],
@@ -118,7 +116,7 @@ function image(picture) {
   const release = () => URL.revokeObjectURL(url);
   const drawn = h("img", {
     src: url,
-    alt: "Constraint graph of the query; the sentences below describe it.",
+    alt: "Picture of the plan",
     on: { load: release, error: release },
   });
   return h(
@@ -126,10 +124,9 @@ function image(picture) {
     {},
     h(
       "div",
-      { class: "scroll", tabindex: "0", role: "region", "aria-label": "Constraint graph" },
+      { class: "scroll", tabindex: "0", role: "region", "aria-label": "Picture of the plan" },
       drawn,
     ),
-    h("figcaption", {}, "Constraint graph: time runs to the right, not to scale."),
   );
 }
 

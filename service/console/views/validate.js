@@ -274,6 +274,12 @@ function derivedFacts(derived) {
 }
 
 function shown(name, value) {
+  if (Array.isArray(value))
+    return h(
+      "ul",
+      {},
+      value.map((it) => h("li", {}, shown("", it))),
+    );
   if (value !== null && typeof value === "object") {
     const items = Object.entries(value);
     return h(
@@ -283,7 +289,8 @@ function shown(name, value) {
     );
   }
   if (name === "can_be_satisfied")
-    return value ? "yes" : state("no: the window is too narrow for these streams", "warn");
+    // The kind explains it in `warnings`.
+    return value ? "yes" : state("no", "warn");
   if (typeof value !== "number") return String(value);
   return name.endsWith("_us") ? duration(value) : number(value);
 }

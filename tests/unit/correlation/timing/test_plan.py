@@ -121,6 +121,29 @@ def test_chance_alarms_of_either_mode_are_all_events_of_a() -> None:
     assert 0 < per_hour["unmatched"] < 1 < per_hour["best"] < per_hour["pairs"]
 
 
+@pytest.mark.parametrize("emit", ["pairs", "best", "unmatched"])
+@pytest.mark.parametrize(("upper", "count"), [(10, 0), (3, 1)])
+def test_window_that_no_pair_can_satisfy_has_a_warning(emit: str, upper: int, count: int) -> None:
+    # The distance of two events varies by 8 s: only a window of 8 s or more makes it certain.
+    lengths_us = {"x": 3 * SECOND, "y": 5 * SECOND}
+    streams = {
+        name: replace(STREAMS[name], max_uncertainty_us=it, min_uncertainty_us=it)
+        for name, it in lengths_us.items()
+    }
+    found = document(emit, -2, upper)
+    condition = condition_from_document("c", 1, found)
+    warnings = KINDS[condition.kind].warn(condition, streams)
+    derived = derive(found, streams)
+    assert derived.get("warnings", []) == warnings
+    assert (derived["can_be_satisfied"], len(warnings)) == (count == 0, count)
+    for warning in warnings:
+        assert_names(warning, "x", "y", "threshold", "window")
+
+
+def test_plan_has_the_threshold() -> None:
+    assert plan(document("pairs", -2, 10) | {"threshold": "0.70"})["threshold"] == "0.7"
+
+
 def test_plan_says_when_and_how_each_a_is_reported() -> None:
     best, unmatched = (plan(document(emit, -2, 10)) for emit in ("best", "unmatched"))
     assert (best["algorithm"], unmatched["algorithm"]) == ("best", "unmatched")
