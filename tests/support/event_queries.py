@@ -226,7 +226,7 @@ def solution(closure: Closure, x: Node, at: int, *, highest: bool, within: int =
     near = [
         atom for p in closure.points if p != x for atom in (Atom(p, x, within), Atom(x, p, within))
     ]
-    bounded = closure.extended(near)
+    bounded = Closure((*closure.atoms, *near))
     if bounded.contradictory:
         return {}
     if highest:

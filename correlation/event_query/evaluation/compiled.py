@@ -160,10 +160,6 @@ class CompiledQuery:
     instant: int | None = None
     domain: Spans | None = None
 
-    def column_of(self, variable: str) -> int:
-        """Return the column of a variable; the join key has column 0 if events meet by key."""
-        return self.variables.index(variable) + self.keyed
-
 
 def compile_query(query: Query, relevance: Relevance, *, keyed: bool) -> CompiledQuery:
     """Compile a query.

@@ -125,11 +125,6 @@ class Closure:
         """Return dist(v, p) of all points v, and of all points p in each row."""
         return tuple(map(tuple, self._distances))
 
-    def extended(self, atoms: Iterable[Atom]) -> Closure:
-        """Return the closure of the clause and further atoms over the same points."""
-        added = tuple(atoms)
-        return Closure((*self.atoms, *added)) if added else self
-
 
 def close_clauses(
     clauses: Sequence[Clause], events: Mapping[str, StreamTimes], work: Work

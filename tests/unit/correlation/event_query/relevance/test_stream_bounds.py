@@ -72,7 +72,7 @@ EVENTS = {"p": StreamTimes("p", 0, 0), "q": StreamTimes("q", 0, 0)}
 # q <= p + 4 and p <= q + 1, and a contradiction.
 NEAR = close_clause(frozenset({Atom(Q, P, 4), Atom(P, Q, 1)}), EVENTS)
 FREE = close_clause(TRUE_CLAUSE, EVENTS)
-NEVER = NEAR.extended([Atom(Q, P, -2)])
+NEVER = Closure((*NEAR.atoms, Atom(Q, P, -2)))
 
 
 @pytest.mark.parametrize(
