@@ -33,6 +33,7 @@ PACKAGES = (
 )
 DOCUMENTS = (
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "tests/README.md"),
+    *("tests/unit/deploy/alerts_test.yml", "service/console/console.css", "cli/stack/ivy.xml"),
     *("Makefile", "Dockerfile", "pyproject.toml", ".ci/run", ".pre-commit-config.yaml"),
     *("deploy/alerts.yml", "deploy/compose.yaml", "deploy/prometheus.yml"),
     *("deploy/recording_rules.yml", "deploy/kubernetes/monitoring/rules.yaml"),
@@ -123,7 +124,9 @@ def test_docstrings_and_comments_of_tests_use_plain_words() -> None:
 
 
 def test_documents_use_plain_words() -> None:
-    paths = [*(ROOT / name for name in DOCUMENTS), *sorted((ROOT / "docs").rglob("*.md"))]
+    docs = ROOT / "docs"
+    pages = [*sorted(docs.rglob("*.md")), *sorted((docs / "images").glob("*.svg"))]
+    paths = [*(ROOT / name for name in DOCUMENTS), *pages]
     found = [
         Text(f"{path.relative_to(ROOT)}:1", path.read_text(encoding="utf-8")) for path in paths
     ]
