@@ -178,7 +178,8 @@ def _schedule(options: ProduceOptions, streams: dict[str, Stream]) -> Schedule |
 
 def _time_reader(stream: Stream) -> Callable[[bytes], int | None]:
     """Return a function that reads an event's latest time from its record, in µs."""
-    # Imported here: it loads numba, which only a pace needs.
+    # Imported here: it loads numba. The check of the topic (`refuse_own`) has loaded it, too, but a
+    # stream is closed without it.
     from correlation.parsing.event_reader import compile_mapping  # noqa: PLC0415
 
     # Only the time is needed: tokens are not read, and the arrival time, which is unknown, is set
