@@ -78,8 +78,8 @@ def refuse_unbounded_on_any_streams(query: Query) -> None:
     InvalidFieldError
         The query is not bounded, or too large, or its result ends before it begins.
     """
-    _analyse(query, _types(query, longest_us=0))
-    lasting = _types(query, longest_us=None)
+    _analyse(query, _types(query, max_length_us=0))
+    lasting = _types(query, max_length_us=None)
     if not may_begin_before_it_ends(query, lasting):
         check_order(query, lasting)
 
@@ -92,7 +92,7 @@ def find_dependence(query: Query) -> InvalidFieldError | None:
     query : Query
         A query that is bounded on streams of instants.
     """
-    types = _types(query, longest_us=None)
+    types = _types(query, max_length_us=None)
     try:
         _analyse(query, types)
         check_order(query, types)
@@ -101,8 +101,8 @@ def find_dependence(query: Query) -> InvalidFieldError | None:
     return None
 
 
-def _types(query: Query, longest_us: int | None) -> dict[str, StreamTimes]:
-    return {it.type: StreamTimes(it.type.lower(), 0, longest_us) for it in query.events}
+def _types(query: Query, max_length_us: int | None) -> dict[str, StreamTimes]:
+    return {it.type: StreamTimes(it.type.lower(), 0, max_length_us) for it in query.events}
 
 
 def _analyse(query: Query, types: Mapping[str, StreamTimes]) -> None:

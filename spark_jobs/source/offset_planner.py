@@ -160,7 +160,7 @@ class OffsetPlanner:
 def share_limit(
     begins: Mapping[Place, int], ends: Mapping[Place, int], max_records: int
 ) -> dict[Place, int]:
-    """Return end offsets with at most a number of records, and at least one of each partition.
+    """Return end offsets with at most a number of records, and at smallest one of each partition.
 
     The records are shared in proportion to those that are unread, so that no stream gets ahead.
 
@@ -196,7 +196,7 @@ def distribute(ranges: Sequence[Range], tasks: int) -> list[list[Range]]:
     shares: list[list[Range]] = [[] for _ in range(count)]
     sizes = [0] * count
     for one in sorted(ranges, key=lambda it: it[2] - it[3]):
-        least = sizes.index(min(sizes))
-        shares[least].append(one)
-        sizes[least] += one[3] - one[2]
+        smallest = sizes.index(min(sizes))
+        shares[smallest].append(one)
+        sizes[smallest] += one[3] - one[2]
     return shares

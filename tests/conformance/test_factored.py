@@ -239,8 +239,8 @@ def test_events_buffered_with_a_histogram_are_written_pair_by_pair() -> None:
     shape = Histogram((Bucket(-4, -2, 5 * 10**9), Bucket(-2, 0, 5 * 10**9))).shape_bytes
     block = make_block([Arrival("y", 0, "k", "y0", 0, 4)], [])
     (events,) = block.events
-    shaped = replace(events, shape=DictionaryColumn.from_list([shape]))
-    slot.advance(replace(block, events=(shaped,)))
+    with_shape = replace(events, shape=DictionaryColumn.from_list([shape]))
+    slot.advance(replace(block, events=(with_shape,)))
     later = [Arrival("x", 0, "k", "x0", 0, 4), Arrival("y", 0, "k", "y1", 1, 5, 1)]
     alarms = read_alarms(slot.advance(make_block(later, [])))
     assert sorted(alarm.get("record", "alarm") for alarm in alarms) == ["alarm", "base", "targets"]

@@ -178,8 +178,8 @@ def test_conditions_go_on_when_a_template_or_the_mapping_changes(mapping: EventM
     slot.streams["y"] = old
     slot.restart()
     slot.advance(make_block([], control_records("lazy_lookup")[:2]))
-    shaped = Arrival("y", 0, "k", "y0", -8, 0, 0, first)
-    slot.advance(make_block([shaped], []))
+    with_shape = Arrival("y", 0, "k", "y0", -8, 0, 0, first)
+    slot.advance(make_block([with_shape], []))
     templates = (Template("t", second, 2),) if mapping.form == "template" else ()
     slot.streams["y"] = replace(old, mapping=mapping, templates=templates)
     slot.restart()

@@ -90,8 +90,8 @@ def _case(kind: str) -> Case:
         # Keys mean nothing there.
         one_key = [replace(it, key="k") for it in arrivals]
         return Case(kind, tuple(grid), one_key, WAYS | FACTORED)
-    shaped = histogram_slot("mixed").streams
-    return Case(kind, tuple(shaped.values()), give_shapes(rng, arrivals, "mixed"), WAYS | EMITS)
+    streams = histogram_slot("mixed").streams
+    return Case(kind, tuple(streams.values()), give_shapes(rng, arrivals, "mixed"), WAYS | EMITS)
 
 
 CASES = {kind: _case(kind) for kind in KINDS}

@@ -318,12 +318,12 @@ def test_hostile_lists_are_shown_as_text(service: Service, opened: Tab) -> None:
     value = json.dumps({"v": 1, "items": items}).encode()
     # Keys of records are bytes: U+0000 is written as it is.
     whole = items[0]
-    shaped = [{"older": None}, {**whole, "sizes": 5}, *({**whole, "rank": it} for it in SHAPES)]
+    malformed = [{"older": None}, {**whole, "sizes": 5}, *({**whole, "rank": it} for it in SHAPES)]
     written = dict.fromkeys(PAYLOADS, value) | {
         "null": b'{"v": 1, "items": [null]}',
         **{
             f"shape-{number}": json.dumps({"v": 1, "items": [it]}).encode()
-            for number, it in enumerate(shaped)
+            for number, it in enumerate(malformed)
         },
     }
     lists = [

@@ -32,7 +32,7 @@ def own_histogram(rng: random.Random, length: int) -> Histogram:
 
 def give_shapes(rng: random.Random, arrivals: list[Arrival], declared: str) -> list[Arrival]:
     """Return arrivals of which two in three have a shape that their stream allows."""
-    shaped = []
+    found = []
     for arrival in arrivals:
         length = arrival.latest - arrival.earliest
         shape = None
@@ -42,11 +42,11 @@ def give_shapes(rng: random.Random, arrivals: list[Arrival], declared: str) -> l
             else:
                 shape = rng.choice(TEMPLATES[arrival.stream])
         if shape is not None:
-            arrival = replace(  # noqa: PLW2901 - the same arrival, shaped
+            arrival = replace(  # noqa: PLW2901 - the same arrival, with a shape
                 arrival, shape=shape, earliest=arrival.latest - shape.length_us
             )
-        shaped.append(arrival)
-    return shaped
+        found.append(arrival)
+    return found
 
 
 def histogram_slot(declared: str) -> Slot:

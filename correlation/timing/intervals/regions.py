@@ -73,10 +73,10 @@ def locate_regions(
 
 def describe_regions(
     window: TimingWindow,
-    shortest_a_us: int,
-    longest_a_us: int,
-    shortest_b_us: int,
-    longest_b_us: int,
+    min_uncertainty_a_us: int,
+    max_uncertainty_a_us: int,
+    min_uncertainty_b_us: int,
+    max_uncertainty_b_us: int,
     locate: Callable[[TimingWindow, int, int, int], Regions] = locate_regions,
 ) -> dict[str, object]:
     """Return the regions of a condition as text for display.
@@ -85,8 +85,8 @@ def describe_regions(
     ----------
     window : TimingWindow
         The condition.
-    shortest_a_us, longest_a_us, shortest_b_us, longest_b_us : int
-        Shortest and longest length of either stream, microseconds.
+    min_uncertainty_a_us, max_uncertainty_a_us, min_uncertainty_b_us, max_uncertainty_b_us : int
+        Min and max uncertainty of either stream, microseconds.
     locate : callable
         Computes the regions, with the signature of `locate_regions`.
 
@@ -97,9 +97,9 @@ def describe_regions(
         "min_uncertainty" and "max_uncertainty": durations LH, LL, RL, RH, as offsets of the
         target's latest time from the base event's latest time, and their "meaning".
     """
-    a = (shortest_a_us, longest_a_us)
-    b = (shortest_b_us, longest_b_us)
-    wide = window.is_wide(longest_a_us, longest_b_us)
+    a = (min_uncertainty_a_us, max_uncertainty_a_us)
+    b = (min_uncertainty_b_us, max_uncertainty_b_us)
+    wide = window.is_wide(max_uncertainty_a_us, max_uncertainty_b_us)
     return {
         "window": "wide" if wide else "narrow",
         "base_a": _describe_direction(window, a, b, locate),

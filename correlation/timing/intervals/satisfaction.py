@@ -91,10 +91,10 @@ def s_window(
 
 def bounds(
     window: TimingWindow,
-    shortest_a_us: int,
-    longest_a_us: int,
-    shortest_b_us: int,
-    longest_b_us: int,
+    min_uncertainty_a_us: int,
+    max_uncertainty_a_us: int,
+    min_uncertainty_b_us: int,
+    max_uncertainty_b_us: int,
 ) -> tuple[int, int]:
     """Compute the min and max s of any satisfied pair of two streams.
 
@@ -102,8 +102,8 @@ def bounds(
     ----------
     window : TimingWindow
         The condition.
-    shortest_a_us, longest_a_us, shortest_b_us, longest_b_us : int
-        Shortest and longest length of either stream, microseconds.
+    min_uncertainty_a_us, max_uncertainty_a_us, min_uncertainty_b_us, max_uncertainty_b_us : int
+        Min and max uncertainty of either stream, microseconds.
 
     Returns
     -------
@@ -113,14 +113,16 @@ def bounds(
         min_s > max_s, no pair can be satisfied (docs/proofs.md, P-KEEP).
     """
     return bounds_of_scalars(
-        window.scalars(), (shortest_a_us, longest_a_us), (shortest_b_us, longest_b_us)
+        window.scalars(),
+        (min_uncertainty_a_us, max_uncertainty_a_us),
+        (min_uncertainty_b_us, max_uncertainty_b_us),
     )
 
 
 def bounds_of_scalars(
     window: WindowScalars, lengths_a: tuple[int, int], lengths_b: tuple[int, int]
 ) -> tuple[int, int]:
-    """Compute `bounds` from window scalars and the shortest and longest length of either stream."""
+    """Compute `bounds` from window scalars and the min and max uncertainty of either stream."""
     deepest_low = int(_find_depth_kernel(lengths_a[1], lengths_b[0], window))
     deepest_high = int(_find_depth_kernel(lengths_a[0], lengths_b[1], window))
     min_s = max(window.lower + lengths_b[0] - deepest_low, window.floor)

@@ -104,17 +104,17 @@ class TimingWindow:
             threshold=self.threshold,
         )
 
-    def is_wide(self, longest_a_us: int, longest_b_us: int) -> bool:
+    def is_wide(self, max_uncertainty_a_us: int, max_uncertainty_b_us: int) -> bool:
         """Return whether at most one end cuts the support of any pair up to these lengths.
 
         Parameters
         ----------
-        longest_a_us, longest_b_us : int
-            Longest length of either stream, microseconds.
+        max_uncertainty_a_us, max_uncertainty_b_us : int
+            Max uncertainty of either stream, microseconds.
         """
         if self.lower_us is None or self.upper_us is None:
             return True
-        return self.upper_us - self.lower_us >= longest_a_us + longest_b_us
+        return self.upper_us - self.lower_us >= max_uncertainty_a_us + max_uncertainty_b_us
 
     def scalars(self) -> WindowScalars:
         """Return the window as numbers for the kernels."""

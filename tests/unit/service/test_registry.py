@@ -224,11 +224,11 @@ def test_check_condition_names_the_streams_that_are_missing(
 
 def test_factored_output_is_refused_for_streams_with_histograms() -> None:
     plain = Stream("x", "tx", 200_000, 0)
-    shaped = Stream("y", "ty", 200_000, 0, histograms=True)
+    with_histograms = Stream("y", "ty", 200_000, 0, histograms=True)
     factored = PAIR | {"output": "factored"}
     assert checked_condition("c", 1, factored, {"x": plain, "y": replace(plain, name="y")})
     with pytest.raises(InvalidDocumentError, match=r"histograms, .* stream y") as caught:
-        checked_condition("c", 1, factored, {"x": plain, "y": shaped})
+        checked_condition("c", 1, factored, {"x": plain, "y": with_histograms})
     (problem,) = caught.value.problems
     assert (problem.field, problem.remedy) == ("output", "use output pairs")
 

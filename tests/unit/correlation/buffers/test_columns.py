@@ -92,8 +92,8 @@ def test_events_come_back_from_bytes_with_their_extra_columns() -> None:
 def test_events_come_back_with_their_shapes() -> None:
     plain = Events.from_rows("s", [(b"k", b"i", 1, 2, 3, 4, 5)])
     assert Events.concat([plain, plain]).shape is None
-    shaped = replace(plain, shape=DictionaryColumn.from_list([b"shape"]))
-    joined = Events.from_bytes(Events.concat([plain, shaped, plain]).to_bytes())
+    with_shape = replace(plain, shape=DictionaryColumn.from_list([b"shape"]))
+    joined = Events.from_bytes(Events.concat([plain, with_shape, plain]).to_bytes())
     assert joined.shape is not None
     assert joined.shape.to_list() == [None, b"shape", None]
     taken = joined.take(np.array([2, 1]))

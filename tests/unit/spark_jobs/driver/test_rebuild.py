@@ -51,7 +51,7 @@ def plan(*slots: SlotRecord | None) -> Plan:
     return Plan(Layout(1, tuple(range(len(slots))), "c", 0), slots)
 
 
-def test_query_begins_at_the_least_positions() -> None:
+def test_query_begins_at_the_min_positions() -> None:
     lagging = plan(at(5, 9), at(7, 9))
     assert lagging.starts == {"topic": {0: 5, 1: 9}}
     assert lagging.written == ({"topic": {0: 5, 1: 9}}, {"topic": {0: 7, 1: 9}})

@@ -77,11 +77,11 @@ def test_topic_with_another_id_is_recreated() -> None:
 
 def test_stored_streams_keep_the_versions_of_their_templates() -> None:
     halves = Template("t", Histogram.from_buckets([[0, 4, "0.5"], [4, 9, "0.5"]]), 2)
-    shaped = replace(A, templates=(halves,), histograms=True)
-    found = StreamsInForce({"a": shaped}, {"a": 3})
+    with_histograms = replace(A, templates=(halves,), histograms=True)
+    found = StreamsInForce({"a": with_histograms}, {"a": 3})
     assert StreamsInForce.from_bytes(found.to_bytes()) == found
     # A new version is another stream: the job restarts its query for it.
-    newer = replace(shaped, templates=(replace(halves, version=3),))
+    newer = replace(with_histograms, templates=(replace(halves, version=3),))
     assert StreamsInForce({"a": newer}, {"a": 3}) != found
 
 

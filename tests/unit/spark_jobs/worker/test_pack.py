@@ -162,7 +162,7 @@ def test_event_columns_hold_what_the_record_says_and_the_record_itself() -> None
 def test_events_keep_how_their_times_are_distributed() -> None:
     halves = Template("t", Histogram.from_buckets([[0, 40, "0.5"], [40, 90, "0.5"]]))
     own = Histogram.from_buckets([[5, 25, "0.15"], [25, 45, "0.85"]])
-    shaped = replace(STREAM, templates=(halves,), histograms=True)
+    with_histograms = replace(STREAM, templates=(halves,), histograms=True)
     values = [
         b'{"key":"k","detected":100,"template":"t"}',
         event(),
@@ -173,7 +173,7 @@ def test_events_keep_how_their_times_are_distributed() -> None:
     ]
     records = [SourceRecord("events", value, None, 0, n) for n, value in enumerate(values)]
     for streams, reasons in (
-        ([shaped], [b"unknown_template", b"bad_histogram"]),
+        ([with_histograms], [b"unknown_template", b"bad_histogram"]),
         ([STREAM], [*[b"unknown_template", b"undeclared_histogram"] * 2, b"unknown_template"]),
     ):
         rows = pack(records, streams)
@@ -375,8 +375,8 @@ def test_a_time_and_a_mass_of_more_digits_than_float64_holds_are_exact() -> None
         (17_179_869_184_123_457, 17_179_869_184_123_457),
     ]
     value = b'{"histogram": [[0, 10, 0.15000000000000000001], [10, 20, 0.85]]}'
-    shaped = replace(STREAM, histograms=True)
-    (letter,) = dead_letters(pack([SourceRecord("events", value, b"k")], [shaped]))
+    with_histograms = replace(STREAM, histograms=True)
+    (letter,) = dead_letters(pack([SourceRecord("events", value, b"k")], [with_histograms]))
     assert dict(letter.headers)["coincide.error.reason"] == b"bad_histogram"
 
 
