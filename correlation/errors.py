@@ -98,6 +98,9 @@ class InvalidFieldsError(InvalidFieldError):
 class FieldErrors:
     """Collector of the errors of several checks, which are raised together.
 
+    Every error is kept: the checks of a value are independent of each other. `service.errors.
+    DocumentErrors` collects the errors of checks that build on each other.
+
     >>> errors = FieldErrors()
     >>> with errors:
     ...     raise InvalidFieldError("a", "is missing", "add it")

@@ -196,7 +196,8 @@ class DocumentErrors:
     """Collect the errors of several checks of a document, so that all are raised at once.
 
     Each check runs in its own `with` block. For each field, only the problems of the first failing
-    check are kept: later checks would report the same wrong value again.
+    check are kept: later checks would report the same wrong value again. `FieldErrors` of
+    `correlation.errors` keeps all of them, and does not know the service's own errors.
 
     Parameters
     ----------

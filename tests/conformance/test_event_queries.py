@@ -8,35 +8,29 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from correlation.engine.program import Outcome
-from correlation.errors import InvalidFieldError
 from correlation.event_query.evaluation import interning, operator, search
 from correlation.event_query.evaluation.operator import EventQueryOperator
 from correlation.event_query.evaluation.views import Views
-from correlation.event_query.language.checks import find_problems
 from correlation.event_query.query import (
-    And,
     AttributePattern,
     Comparison,
     Query,
-    Relation,
-    Shifted,
     Variable,
 )
 from correlation.event_query.relevance.analysis import Relevance, analyse_relevance
-from correlation.event_query.relevance.unbounded import UnboundedQueryError
-from tests.oracle.event_queries import JudgedQuery, results, times_of
-from tests.support.event_queries import SMALL_STREAMS, judged, ordered, queries
+from tests.oracle.event_queries import results, times_of
+from tests.support.event_queries import SMALL_STREAMS, bounded, queries
 from tests.support.mutations import assert_caught
 from tests.support.query_slots import (
-    KEY,
     Arrival,
     QuerySlot,
     closing_heartbeats,
     draw_events,
+    judged_with_key,
     make_query_block,
     make_streams,
     order_of_arrival,
@@ -84,31 +78,9 @@ def cases(draw: st.DrawFn) -> Case:
         bound |= {it.pattern.name for it in patterns if isinstance(it.pattern, Variable)}
         events.append(replace(event, attributes=tuple(patterns)))
     query = replace(query, events=tuple(events))
-    try:
-        analyse_relevance(query, SMALL_STREAMS)
-    except InvalidFieldError as error:
-        parts = [query.where]
-        for problem in error.problems:
-            assume(isinstance(problem, UnboundedQueryError))
-            assert isinstance(problem, UnboundedQueryError)
-            parts += [Relation(p, "<=", Shifted(v, 2)) for p, v in problem.missing]
-        query = replace(query, where=And(tuple(parts)))
-    query = ordered(query, SMALL_STREAMS)
+    query = bounded(query, SMALL_STREAMS)
     relevance = analyse_relevance(query, SMALL_STREAMS)
-    assume(not list(find_problems(query)))
     return Case(query, relevance, draw(st.booleans()), draw(st.integers(0, 2**32)))
-
-
-def judged_case(case: Case) -> JudgedQuery:
-    """Return the query in the form of the oracle; a join key is one more variable."""
-    query = judged(case.query, SMALL_STREAMS)
-    if not case.keyed:
-        return query
-    positive, negated = (
-        [replace(it, variables=(*it.variables, (KEY, KEY))) for it in patterns]
-        for patterns in (query.positive, query.negated)
-    )
-    return replace(query, positive=positive, negated=negated)
 
 
 def run(case: Case, count: int = 24, *, checked: bool = True) -> Found:
@@ -117,7 +89,7 @@ def run(case: Case, count: int = 24, *, checked: bool = True) -> Found:
     streams = make_streams(SMALL_STREAMS, keyed=case.keyed)
     used = {it.times.stream for it in case.relevance.inputs}
     events = draw_events(rng, count, {it: streams[it] for it in used}, span=SPAN, keyed=case.keyed)
-    asked = judged_case(case)
+    asked = judged_with_key(case.query, SMALL_STREAMS, keyed=case.keyed)
     expected = {
         tuple(it.id for it in found): times_of(asked, found) for found in results(asked, events)
     }

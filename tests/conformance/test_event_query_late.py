@@ -32,7 +32,6 @@ from tests.conformance.test_event_queries import (
     SPAN,
     Case,
     cases,
-    judged_case,
     keep_values_plus,
     take_block,
 )
@@ -43,6 +42,7 @@ from tests.support.query_slots import (
     closing_heartbeats,
     delayed,
     draw_events,
+    judged_with_key,
     make_query_block,
     make_streams,
     order_of_arrival,
@@ -147,7 +147,7 @@ def _due(
 ) -> Counter[Ids]:
     """Return the results that a block decides: those of its events, and those that are due."""
     found = Counter[Ids]()
-    asked = judged_case(case)
+    asked = judged_with_key(case.query, SMALL_STREAMS, keyed=case.keyed)
     for result in results(asked, arrived):
         time, ids = time_of(asked, result), tuple(it.id for it in result)
         if time <= bound and (time > before or fresh & set(ids)):

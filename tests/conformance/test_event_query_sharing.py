@@ -10,17 +10,15 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from correlation.buffers.columns import Int64s
 from correlation.engine.blocks import Control, Outcome
 from correlation.engine.heartbeats import RESET, Heartbeat
-from correlation.errors import InvalidFieldError
 from correlation.event_query.evaluation import sharing
 from correlation.event_query.evaluation.nearest import Anchor
 from correlation.event_query.evaluation.sharing import Sharing, _Combinations
-from correlation.event_query.language.checks import find_problems
 from correlation.event_query.query import (
     And,
     AttributePattern,
@@ -30,13 +28,11 @@ from correlation.event_query.query import (
     Operator,
     Query,
     Relation,
-    Shifted,
     Variable,
 )
 from correlation.event_query.relevance.analysis import Relevance, analyse_relevance
-from correlation.event_query.relevance.unbounded import UnboundedQueryError
 from tests.oracle.event_queries import results, time_of
-from tests.support.event_queries import SMALL_STREAMS, end, judged, ordered, queries
+from tests.support.event_queries import SMALL_STREAMS, bounded, end, judged, queries
 from tests.support.mutations import assert_caught
 from tests.support.query_slots import (
     QuerySlot,
@@ -95,7 +91,7 @@ BASES = absences() | queries()
 @st.composite
 def cases(draw: st.DrawFn, bases: st.SearchStrategy[Query] = BASES) -> Case:
     """Draw queries: copies, and some that differ in their negated events, ranges or filters."""
-    base = _bounded(draw(bases))
+    base = bounded(draw(bases), SMALL_STREAMS)
     found = [base]
     for _ in range(draw(st.integers(1, 4))):
         query = draw(st.sampled_from(found))
@@ -103,28 +99,12 @@ def cases(draw: st.DrawFn, bases: st.SearchStrategy[Query] = BASES) -> Case:
             query = _narrowed(draw, query)
         if not draw(st.integers(0, 3)):
             query = _filtered(draw, query)
-        found.append(_bounded(query))
+        found.append(bounded(query, SMALL_STREAMS))
     if not draw(st.integers(0, 3)):
-        found.append(_bounded(draw(absences())))
+        found.append(bounded(draw(absences()), SMALL_STREAMS))
     found = draw(st.permutations(found))
     relevances = tuple(analyse_relevance(it, SMALL_STREAMS) for it in found)
     return Case(tuple(found), relevances, draw(st.integers(0, 2**32)))
-
-
-def _bounded(query: Query) -> Query:
-    """Return a query with the relations that make it bounded."""
-    try:
-        analyse_relevance(query, SMALL_STREAMS)
-    except InvalidFieldError as error:
-        parts = [query.where]
-        for problem in error.problems:
-            assume(isinstance(problem, UnboundedQueryError))
-            assert isinstance(problem, UnboundedQueryError)
-            parts += [Relation(p, "<=", Shifted(v, 2)) for p, v in problem.missing]
-        query = replace(query, where=And(tuple(parts)))
-    query = ordered(query, SMALL_STREAMS)
-    assume(not list(find_problems(query)))
-    return query
 
 
 def _narrowed(draw: st.DrawFn, query: Query) -> Query:

@@ -19,7 +19,7 @@ from correlation.timing.histograms import windows
 from correlation.timing.histograms.windows import WindowBook, share_book
 from correlation.timing.intervals.window import TimingWindow
 from tests.support.histogram_slots import expected_pairs
-from tests.support.histograms import draw_histogram
+from tests.support.histograms import Kept, draw_histogram
 from tests.support.slots import (
     PARTITIONS,
     Arrival,
@@ -44,19 +44,6 @@ DOCUMENTS = {
     "narrow": {"kind": "mutual_deadline", "window_us": 6, "threshold": "0.2"},
     "by": {"kind": "deadline", "deadline_us": 10, "horizon_us": 150, "threshold": "0.5"},
 }
-
-
-class Kept:
-    """A cache in memory."""
-
-    def __init__(self) -> None:
-        self.blobs: dict[str, bytes] = {}
-
-    def get(self, name: str) -> bytes | None:
-        return self.blobs.get(name)
-
-    def put(self, name: str, blob: bytes) -> None:
-        self.blobs[name] = blob
 
 
 @pytest.fixture(autouse=True)

@@ -28,12 +28,12 @@ from correlation.event_query.relevance.work import Work
 from tests.conformance.test_event_queries import keep_values_plus, progress_plus, take_block
 from tests.oracle.event_queries import Event, JudgedQuery, times_of
 from tests.oracle.uncertain_queries import probabilities
-from tests.support.event_queries import end, judged
+from tests.support.event_queries import end
 from tests.support.query_slots import (
-    KEY,
     Arrival,
     QuerySlot,
     closing_heartbeats,
+    judged_with_key,
     make_query_block,
     make_streams,
     order_of_arrival,
@@ -67,18 +67,6 @@ class World:
     threshold: str
 
 
-def judged_case(case: UncertainCase) -> JudgedQuery:
-    """Return the query in the form of the oracle; a join key is one more variable."""
-    query = judged(case.query, UNCERTAIN_STREAMS)
-    if not case.keyed:
-        return query
-    positive, negated = (
-        [replace(it, variables=(*it.variables, (KEY, KEY))) for it in patterns]
-        for patterns in (query.positive, query.negated)
-    )
-    return replace(query, positive=positive, negated=negated)
-
-
 def run(case: UncertainCase, count: int = COUNT, *, checked: bool = True) -> Counter[Ids]:
     """Run a query over events, and compare the results of each block with the judge's."""
     rng = random.Random(case.seed)  # noqa: S311 - a reproducible shuffle, no secret
@@ -86,7 +74,7 @@ def run(case: UncertainCase, count: int = COUNT, *, checked: bool = True) -> Cou
     used = {it.times.stream for it in case.relevance.inputs}
     chosen = {it: streams[it] for it in used}
     events, shapes = draw_uncertain(rng, count, chosen, span=SPAN, keyed=case.keyed)
-    asked = judged_case(case)
+    asked = judged_with_key(case.query, UNCERTAIN_STREAMS, keyed=case.keyed)
     instants = instants_of(events, shapes, streams)
     known = probabilities(asked, events, instants)
     threshold = draw_threshold(rng, known.values())

@@ -7,22 +7,19 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
-import uuid
 from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
 
 from cli.errors import ProcessError
-from correlation.resources.streams import Stream
 from spark_jobs.sink.ownership import claims_of
 from spark_jobs.sink.transactions import PartitionProducer
 from spark_jobs.worker.envelope import Record
 from tests.support.claims import target
 from tests.support.job import JobUnderTest, query_folder
-from tests.support.patience import END_SECONDS, MAX_DELAY_US
-from tests.support.workload import NearCondition, Occurrence
+from tests.support.near_pairs import near_installation, send_pairs
+from tests.support.patience import END_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,40 +33,15 @@ pytestmark = [
     pytest.mark.slow,
 ]
 
-MAX_UNCERTAINTY_US = 20_000
-NEAR = NearCondition("near", "a", "b", 30_000, "0.6")
-
 
 @pytest.fixture(scope="module")
 def installation(
     kafka_bootstrap: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[JobUnderTest]:
     """Return an installation with two streams and a condition."""
-    prefix = f"restored{uuid.uuid4().hex[:10]}"
-    job = JobUnderTest(kafka_bootstrap, prefix, tmp_path_factory.mktemp("job"))
-    for name in "ab":
-        # Events are kept longer than the tests take.
-        job.add_stream(
-            Stream(name, f"{prefix}-{name}", MAX_UNCERTAINTY_US, MAX_DELAY_US), partitions=1
-        )
-    job.register(NEAR.resource)
-    try:
+    folder = tmp_path_factory.mktemp("job")
+    with near_installation(kafka_bootstrap, "restored", folder) as job:
         yield job
-    finally:
-        job.process.stop(5)
-
-
-def send_pairs(job: JobUnderTest, name: str, count: int = 4) -> list[tuple[str, str, str]]:
-    """Send events that make one pair for each key; return the pairs."""
-    now = time.time_ns() // 1_000
-    job.send(
-        Occurrence(
-            stream, f"{name}{number}{stream}", f"{name}{number}", now - MAX_UNCERTAINTY_US, now
-        )
-        for number in range(count)
-        for stream in "ab"
-    )
-    return [("near", f"{name}{number}a", f"{name}{number}b") for number in range(count)]
 
 
 def wait_for_failure(process: ChildProcess) -> None:

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import json
 import signal
-import time
 import uuid
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from correlation.resources.streams import Stream
 from tests.support.command import command_line, process_tree, send_signal
 from tests.support.job import JobUnderTest
-from tests.support.patience import MAX_DELAY_US, PATIENCE_SECONDS, wait_until
-from tests.support.workload import NearCondition, Occurrence
+from tests.support.near_pairs import near_installation, send_pairs
+from tests.support.patience import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,8 +25,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
-MAX_UNCERTAINTY_US = 20_000
-NEAR = NearCondition("near", "a", "b", 30_000, "0.6")
+# Pairs that a test sends at once.
+COUNT = 20
 LOST = "another job has claimed the installation"
 Pairs = list[tuple[str, str, str]]
 
@@ -38,17 +36,9 @@ def installation(
     kafka_bootstrap: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[JobUnderTest]:
     """Return an installation with two streams and a condition."""
-    prefix = f"rivals{uuid.uuid4().hex[:10]}"
-    job = JobUnderTest(kafka_bootstrap, prefix, tmp_path_factory.mktemp("job"), own_java=True)
-    for name in "ab":
-        job.add_stream(
-            Stream(name, f"{prefix}-{name}", MAX_UNCERTAINTY_US, MAX_DELAY_US), partitions=1
-        )
-    job.register(NEAR.resource)
-    try:
+    folder = tmp_path_factory.mktemp("job")
+    with near_installation(kafka_bootstrap, "rivals", folder, own_java=True) as job:
         yield job
-    finally:
-        job.process.stop(5)
 
 
 @pytest.fixture
@@ -64,19 +54,6 @@ def make_job(job: JobUnderTest) -> ChildProcess:
     """Build a job with a checkpoint of its own, in the folder of its name."""
     name = f"job-{uuid.uuid4().hex[:10]}"
     return job.make_process(name, COINCIDE_CHECKPOINT=str(job.folder / name))
-
-
-def send_pairs(job: JobUnderTest, name: str, count: int = 20) -> Pairs:
-    """Send events that make one pair for each key; return the pairs."""
-    now = time.time_ns() // 1_000
-    job.send(
-        Occurrence(
-            stream, f"{name}{number}{stream}", f"{name}{number}", now - MAX_UNCERTAINTY_US, now
-        )
-        for number in range(count)
-        for stream in "ab"
-    )
-    return [("near", f"{name}{number}a", f"{name}{number}b") for number in range(count)]
 
 
 def suspend(process: ChildProcess) -> list[int]:
@@ -147,7 +124,7 @@ def test_suspended_job_without_unread_records_ends_when_another_has_claimed(
         resume([it for it in stopped if it not in driver])
         resume(driver)
         expect_loss(job, first, claim, rival)
-        pairs = send_pairs(job, "pair")
+        pairs = send_pairs(job, "pair", COUNT)
         assert job.alarms("near", awaited=pairs) == sorted([*others, *pairs])
     finally:
         resume([it for it in stopped if command_line(it)])
@@ -162,12 +139,12 @@ def test_suspended_job_writes_nothing_after_another_has_claimed_the_installation
     stopped: list[int] = []
     try:
         others = counted(job)
-        pairs = send_pairs(job, "first")
+        pairs = send_pairs(job, "first", COUNT)
         # The sink of the first job has open producers.
         job.alarms("near", awaited=pairs)
         claim = newest_claim(job)
         stopped = suspend(first)
-        second = send_pairs(job, "second")
+        second = send_pairs(job, "second", COUNT)
         start_rival(job, rival)
         job.alarms("near", awaited=second)
         # It has a checkpoint of its own, and continues where the first job has written.
@@ -179,7 +156,7 @@ def test_suspended_job_writes_nothing_after_another_has_claimed_the_installation
         expect_loss(job, first, claim, rival)
         assert counted(job) == expected
 
-        third = send_pairs(job, "third")
+        third = send_pairs(job, "third", COUNT)
         job.alarms("near", awaited=third)
         assert counted(job) == expected | dict.fromkeys(third, 1)
         assert job.job_records()[-1]["state"] == "running"

@@ -6,8 +6,11 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
+from hypothesis import assume
 from hypothesis import strategies as st
 
+from correlation.errors import InvalidFieldError
+from correlation.event_query.language.checks import find_problems
 from correlation.event_query.language.normal import normal_query
 from correlation.event_query.query import (
     And,
@@ -26,10 +29,15 @@ from correlation.event_query.query import (
     Term,
     Variable,
 )
-from correlation.event_query.relevance.analysis import Relevance, may_end_before_it_begins
+from correlation.event_query.relevance.analysis import (
+    Relevance,
+    analyse_relevance,
+    may_end_before_it_begins,
+)
 from correlation.event_query.relevance.closure import Closure, StreamTimes
 from correlation.event_query.relevance.inputs import Input
 from correlation.event_query.relevance.normal_form import Atom, Node
+from correlation.event_query.relevance.unbounded import UnboundedQueryError
 from tests.oracle.event_queries import Event, Item, JudgedQuery, Pattern
 
 if TYPE_CHECKING:
@@ -203,6 +211,22 @@ def ordered(query: Query, types: Mapping[str, StreamTimes]) -> Query:
     if not may_end_before_it_begins(query, types):
         return query
     return replace(query, where=And((query.where, Relation(query.begin, "<=", query.end))))
+
+
+def bounded(query: Query, types: Mapping[str, StreamTimes]) -> Query:
+    """Return a valid query with the relations that make it bounded, and order its results."""
+    try:
+        analyse_relevance(query, types)
+    except InvalidFieldError as error:
+        parts = [query.where]
+        for problem in error.problems:
+            assume(isinstance(problem, UnboundedQueryError))
+            assert isinstance(problem, UnboundedQueryError)
+            parts += [Relation(p, "<=", Shifted(v, 2)) for p, v in problem.missing]
+        query = replace(query, where=And(tuple(parts)))
+    query = ordered(query, types)
+    assume(not list(find_problems(query)))
+    return query
 
 
 def near(draw: st.DrawFn, alias: str, other: str) -> list[Formula]:

@@ -14,6 +14,19 @@ from correlation.timing.histograms.classes import HistogramSide, make_side
 from tests.oracle import histograms as oracle
 
 
+class Kept:
+    """A cache of s-windows in memory."""
+
+    def __init__(self) -> None:
+        self.blobs: dict[str, bytes] = {}
+
+    def get(self, name: str) -> bytes | None:
+        return self.blobs.get(name)
+
+    def put(self, name: str, blob: bytes) -> None:
+        self.blobs[name] = blob
+
+
 def told(histogram: Histogram) -> oracle.Histogram:
     """Return a histogram in the oracle's form."""
     return [(lo, hi, Fraction(mass, WHOLE_MASS)) for lo, hi, mass in histogram.buckets]

@@ -21,8 +21,8 @@ from correlation.resources.histogram import Histogram
 from correlation.resources.mapping import EventMapping
 from correlation.resources.partitioning import Partitioning
 from correlation.resources.streams import Stream
-from tests.oracle.event_queries import Event
-from tests.support.event_queries import ALARM_STREAMS
+from tests.oracle.event_queries import Event, JudgedQuery
+from tests.support.event_queries import ALARM_STREAMS, judged
 from tests.support.slots import PARTITIONS, Slot, control_record, read_alarms
 
 DELAY = 4
@@ -31,6 +31,18 @@ LASTING = EventMapping("lasting", begin_path=("begin",), end_path=("end",))
 ATTRIBUTES: Mapping[str, AttributeType] = {"k": "string", "m": "string", "n": "number"}
 # Attribute of the oracle's events that has the join key.
 KEY = "$key"
+
+
+def judged_with_key(query: Query, types: Mapping[str, StreamTimes], *, keyed: bool) -> JudgedQuery:
+    """Return the query in the form of the oracle; a join key is one more variable."""
+    found = judged(query, types)
+    if not keyed:
+        return found
+    positive, negated = (
+        [replace(it, variables=(*it.variables, (KEY, KEY))) for it in patterns]
+        for patterns in (found.positive, found.negated)
+    )
+    return replace(found, positive=positive, negated=negated)
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,12 @@ from fractions import Fraction
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from correlation.errors import InvalidFieldError
-from correlation.event_query.language.checks import find_problems
 from correlation.event_query.query import (
     And,
     AttributePattern,
     EventPattern,
     Formula,
     Query,
-    Relation,
-    Shifted,
     Variable,
 )
 from correlation.event_query.relevance.analysis import (
@@ -29,13 +25,12 @@ from correlation.event_query.relevance.analysis import (
 )
 from correlation.event_query.relevance.closure import StreamTimes
 from correlation.event_query.relevance.joint import joint_relations
-from correlation.event_query.relevance.unbounded import UnboundedQueryError
 from correlation.resources.histogram import WHOLE_MASS, Histogram
 from correlation.resources.streams import Stream
 from correlation.resources.template import Template
 from tests.oracle.event_queries import Event
 from tests.oracle.uncertain_queries import Bucket
-from tests.support.event_queries import formulas, near, ordered, with_times
+from tests.support.event_queries import bounded, formulas, near, with_times
 from tests.support.histogram_slots import own_histogram
 from tests.support.query_slots import draw_events, make_streams
 from tests.unit.correlation.timing.histogram_strategies import described
@@ -114,29 +109,13 @@ def uncertain_cases(draw: st.DrawFn) -> UncertainCase:
         has_variable |= bool(chosen)
         events.append(EventPattern(alias, types[alias], chosen, negated=alias in negated))
     query = with_times(draw, Query("R", (), tuple(events), And(tuple(parts))))
-    query, relevance = _bounded(query)
-    keyed, seed = draw(st.booleans()), draw(st.integers(0, 2**32))
-    return UncertainCase(query, relevance, keyed, seed, draw(st.sampled_from(DECLARED)))
-
-
-def _bounded(query: Query) -> tuple[Query, Relevance]:
-    """Return a query that is bounded, with further relations if needed, and its analysis."""
-    try:
-        analyse_relevance(query, UNCERTAIN_STREAMS)
-    except InvalidFieldError as error:
-        parts = [query.where]
-        for problem in error.problems:
-            assume(isinstance(problem, UnboundedQueryError))
-            assert isinstance(problem, UnboundedQueryError)
-            parts += [Relation(p, "<=", Shifted(v, 2)) for p, v in problem.missing]
-        query = replace(query, where=And(tuple(parts)))
-    query = ordered(query, UNCERTAIN_STREAMS)
+    query = bounded(query, UNCERTAIN_STREAMS)
     assume(not may_end_before_it_begins(query, UNCERTAIN_STREAMS))
     relevance = analyse_relevance(query, UNCERTAIN_STREAMS)
-    assume(not list(find_problems(query)))
     aliases = {it.alias for it in query.events if UNCERTAIN_STREAMS[it.type].uncertain}
     assume(not list(joint_relations(query, aliases)))
-    return query, relevance
+    keyed, seed = draw(st.booleans()), draw(st.integers(0, 2**32))
+    return UncertainCase(query, relevance, keyed, seed, draw(st.sampled_from(DECLARED)))
 
 
 def draw_uncertain(

@@ -246,6 +246,8 @@ def insert_pairs_kernel(  # noqa: PLR0915 - a call in the loop counts references
     _copy_pairs_kernel(
         s_key, s_older, s_newer, s_end, size, r_key, r_older, r_newer, r_end, at, rest
     )
+    # The next end is copied as in the loop, which does not call a function for it: a call there
+    # counts references to the arrays that it passes.
     while end_place < m:
         bar, new = bar + 1, by_end[end_place]
         if _ends_next_kernel(

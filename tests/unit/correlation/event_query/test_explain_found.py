@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from correlation.event_query.condition import EventQueryCondition
 from correlation.event_query.explain import explain_combination, find_stopping
 from correlation.explaining import GivenRecord, Place
-from tests.conformance.test_uncertain_queries import judged_case
 from tests.oracle.uncertain_queries import probabilities
-from tests.support.query_slots import KEY
+from tests.support.query_slots import KEY, judged_with_key
 from tests.support.uncertain_queries import (
     TEMPLATES,
     UNCERTAIN_STREAMS,
@@ -68,7 +67,11 @@ def test_explanations_with_all_events_are_the_judges(case: UncertainCase) -> Non
     drawn, shapes = draw_uncertain(rng, COUNT, chosen, span=SPAN, keyed=case.keyed)
     # Times before 1970 are refused.
     events = [replace(it, begin=it.begin + LATER, end=it.end + LATER) for it in drawn]
-    known = probabilities(judged_case(case), events, instants_of(events, shapes, streams))
+    known = probabilities(
+        judged_with_key(case.query, UNCERTAIN_STREAMS, keyed=case.keyed),
+        events,
+        instants_of(events, shapes, streams),
+    )
     threshold = draw_threshold(rng, known.values())
     types = {it.type: UNCERTAIN_STREAMS[it.type].stream for it in case.query.events}
     condition = EventQueryCondition("q", 1, case.query, types, threshold=Decimal(threshold))

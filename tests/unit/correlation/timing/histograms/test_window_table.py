@@ -25,7 +25,7 @@ from correlation.timing.histograms.template_ranges import GAPS, NEVER, UNKNOWN
 from correlation.timing.histograms.windowing import find_windows
 from correlation.timing.histograms.windows import WindowBook, share_book
 from correlation.timing.intervals.window import TimingWindow
-from tests.support.histograms import draw_histogram, side_of_events
+from tests.support.histograms import Kept, draw_histogram, side_of_events
 from tests.unit.correlation.timing.histogram_strategies import (
     cut_pairs,
     described,
@@ -38,19 +38,6 @@ from tests.unit.correlation.timing.strategies import windows as any_windows
 MODES = described((-100, -90, "0.5"), (-90, -10, "0"), (-10, 0, "0.5"))
 # Work of the kernel on one cell before it gives up, and of an exact s-window.
 ONE_CELL = windowing.MAX_EVALUATIONS + windowing.STEP_PRICE * windowing.MAX_STEPS
-
-
-class Kept:
-    """A cache in memory."""
-
-    def __init__(self) -> None:
-        self.blobs: dict[str, bytes] = {}
-
-    def get(self, name: str) -> bytes | None:
-        return self.blobs.get(name)
-
-    def put(self, name: str, blob: bytes) -> None:
-        self.blobs[name] = blob
 
 
 def draw_shapes(seed: int, count: int) -> list[Histogram]:
