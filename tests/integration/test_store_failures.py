@@ -32,7 +32,7 @@ NEAR = NearCondition("near", "a", "b", 30_000, "0.6")
 
 
 class Store:
-    """The folder of a checkpoint, which a file can take the place of at one stroke."""
+    """The folder of a checkpoint, which a test replaces by a file in one step."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "checkpoint"
@@ -49,7 +49,7 @@ class Store:
         self._spare.replace(self.path)
 
     def mend(self) -> None:
-        """Let it be as it was."""
+        """Put the folder back in its place."""
         self._spare.symlink_to(self._data)
         self._spare.replace(self.path)
 
