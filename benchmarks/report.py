@@ -13,6 +13,7 @@ from typing import NamedTuple
 from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 _PACKAGES = ("pyspark", "numba", "numpy", "pyarrow", "confluent-kafka")
 
@@ -61,11 +62,11 @@ class Report:
 
     def show(self) -> None:
         """Print the table."""
-        table = Table(title=self.title, caption=self.text, caption_justify="left")
+        table = Table(title=self.title, caption=Text(self.text), caption_justify="left")
         for number, heading in enumerate(self.columns):
             table.add_column(heading, justify="right" if number else "left")
         for row in self.rows:
-            table.add_row(*row)
+            table.add_row(*map(Text, row))
         Console().print(table)
 
     def to_markdown(self) -> str:
