@@ -53,7 +53,7 @@ from spark_jobs.job import Job
 from spark_jobs.settings import Settings
 from spark_jobs.sink.marker import read_marks
 from spark_jobs.sink.ownership import claims_of
-from spark_jobs.sink.state_topic import read_state
+from spark_jobs.sink.state_topic import read_decided_state
 from spark_jobs.worker.worker_daemon import WARM_KINDS
 
 if TYPE_CHECKING:
@@ -70,6 +70,8 @@ _log = logging.getLogger("spark_jobs")
 _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _SAY_SECONDS = 10.0
 _ASK_SECONDS = 0.5
+# Max time for transactions to end that the claim has not ended, such as those of a restore.
+_DECISION_SECONDS = 60.0
 # Options of the job by the start that they order.
 STARTS: Mapping[WithoutCheckpoint, str] = {
     "rebuild": "--rebuild",
@@ -206,8 +208,8 @@ def _run_job(
     partitions = max(layout.shuffle_partitions, max_tasks(session, slots))
     owner = claims_of(topics, settings.client).claim(layout.id, partitions, wall_clock_us())
     reporter.state("starting", checkpoint=layout.id, claim=owner.number)
-    # No transaction is open: the claim has ended them.
-    state = read_state(settings.client, topics.state)
+    # The claim has ended all transactions of earlier jobs.
+    state = read_decided_state(settings.client, topics.state, _DECISION_SECONDS)
     marks = read_marks(state)
     written = -1
     results = topics_with_results(offsets, topics)

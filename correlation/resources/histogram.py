@@ -217,12 +217,14 @@ def _problems_of(buckets: Sequence[Bucket | None]) -> Iterator[InvalidFieldError
 
 
 def _bucket_problems(bucket: Bucket, field: str, *, alone: bool) -> Iterator[InvalidFieldError]:
+    out_of_range = False
     for end, end_us in (("lo", bucket.lo_us), ("hi", bucket.hi_us)):
         if abs(end_us) > TIME_LIMIT_US:
+            out_of_range = True
             yield InvalidFieldError(
                 f"{field}.{end}", f"{end_us} us is out of range", f"use at most ±{TIME_LIMIT_US} us"
             )
-    if bucket.lo_us > bucket.hi_us:
+    if bucket.lo_us > bucket.hi_us and not out_of_range:
         yield InvalidFieldError(
             f"{field}.hi", f"{bucket.hi_us} us is below lo, {bucket.lo_us} us", "swap lo and hi"
         )

@@ -17,7 +17,7 @@ from confluent_kafka import KafkaException
 from spark_jobs.driver.stale_checkpoint import check_checkpoint
 from spark_jobs.errors import CheckpointStoreError, ProducerFencedError
 from spark_jobs.sink.marker import read_marks
-from spark_jobs.sink.state_topic import read_state
+from spark_jobs.sink.state_topic import read_decided_state
 from spark_jobs.sink.transactional_client import UnusableProducerError
 
 if TYPE_CHECKING:
@@ -57,7 +57,8 @@ def plan_again(parts: Parts, layout: Layout, replanning: Replanning) -> None:
         owner = parts.claim.replace()
         parts.reporter.state("failing", claim=owner.number)
         # The offsets that mark batches may have expired, as at the start of a job.
-        values = read_state(parts.settings.client, parts.settings.topics.state, _READ_SECONDS)
+        topic = parts.settings.topics.state
+        values = read_decided_state(parts.settings.client, topic, _READ_SECONDS, _READ_SECONDS)
         written = check_checkpoint(
             parts.checkpoint, layout, parts.settings, owner, read_marks(values)
         )

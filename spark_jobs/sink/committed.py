@@ -20,7 +20,7 @@ _client_log.disabled = True
 
 _TIMEOUT_SECONDS = 60.0
 # Max time in which Kafka decides an offset after its transaction has ended.
-DECISION_SECONDS = 10.0
+DECISION_SECONDS = 5.0
 _FIRST_TIMEOUT_SECONDS = 2.0
 _PAUSE_SECONDS = 0.1
 _MOVING = frozenset(
@@ -117,21 +117,37 @@ class CommittedOffset:
                 raise KafkaException(error)
             time.sleep(_PAUSE_SECONDS)
 
-    def read_former(self) -> TopicPartition | None:
-        """Read the offset before a transaction that has not ended, with its metadata, or None.
+    def read_or_former(self) -> tuple[TopicPartition | None, bool]:
+        """Read the committed offset; if Kafka does not decide it, the one before.
 
-        A broker that is killed may lose the end of a transaction: then Kafka never decides it, and
-        `read` is not answered, until another transaction of the same producer id commits an offset
-        for the group.
+        It is called when all transactions that may commit for the group have ended. A broker that
+        is killed may lose the end of a transaction. Then Kafka does not answer `read` until the
+        next transaction of the same producer id ends. If this one commits, the lost one counts as
+        committed, too; if it aborts, both count as aborted.
+
+        Returns
+        -------
+        TopicPartition or None, bool
+            The offset with its metadata, and whether it is decided; otherwise it is that before the
+            transaction whose end is lost.
 
         Raises
         ------
         KafkaException
             See `read`.
         """
-        offset = CommittedOffset(self.topic, self.name, self._properties, decided=False)
-        with closing(offset):
-            return offset.read()
+        former = None
+        # A coordinator that has only just begun to answer is asked again.
+        for _ in range(2):
+            try:
+                return self.read(DECISION_SECONDS), True
+            except KafkaException as error:
+                if error.args[0].code() not in TIMEOUTS | _MOVING:
+                    raise
+            offset = CommittedOffset(self.topic, self.name, self._properties, decided=False)
+            with closing(offset):
+                former = offset.read()
+        return former, False
 
     def close(self) -> None:
         """Close the connection."""

@@ -11,11 +11,9 @@ import logging
 from typing import TYPE_CHECKING
 
 import orjson
-from confluent_kafka import KafkaException
 
 from correlation.errors import UnknownRecordVersionError
-from kafka_client.partition_offsets import is_timeout
-from spark_jobs.sink.committed import DECISION_SECONDS, CommittedOffset
+from spark_jobs.sink.committed import CommittedOffset
 from spark_jobs.sink.state_topic import read_decided_state
 from spark_jobs.worker.envelope import Record
 from spark_jobs.worker.slot_records import generation_of
@@ -105,31 +103,22 @@ class Marker:
         value = orjson.dumps({"v": _VERSION, _GROUP: self.name, _NEXT: batch + 1})
         return Record(self._state_topic, transactional_id.encode(), value)
 
-    def next_batch(self, patience_seconds: float = _PATIENCE_SECONDS) -> int:
+    def next_batch(self) -> int:
         """Return the first batch that is not written yet.
-
-        Parameters
-        ----------
-        patience_seconds : float
-            Max time for repeated queries.
 
         Raises
         ------
         KafkaException
             When Kafka does not answer in time, or the right to the group is missing.
         """
-        return self._after(self._offset.read(patience_seconds))
+        return self._after(self._offset.read())
 
-    def find_next_batch(self) -> tuple[int, bool]:
-        """Return the first batch that is not written yet, whether Kafka decides the offset or not.
+    def find_next_batch(self) -> int:
+        """Return the first batch that is not written yet, even if Kafka does not decide the offset.
 
         It is called when all transactions that may commit for the group have ended. Both marks of a
-        batch are in one transaction, so the records of the state topic are as good as the offset.
-
-        Returns
-        -------
-        int, bool
-            The batch, and whether the offset was read; otherwise it must be committed again.
+        batch are in one transaction, so the record of the state topic is as good as the offset. It
+        is read when all present transactions of the state topic have ended.
 
         Raises
         ------
@@ -138,22 +127,18 @@ class Marker:
         UnknownRecordVersionError
             See `read_marks`.
         """
-        try:
-            return self.next_batch(DECISION_SECONDS), True
-        except KafkaException as error:
-            if not is_timeout(error):
-                raise
-        # If the coordinator does not answer at all, this fails, too.
-        former = self._after(self._offset.read_former())
-        values = read_decided_state(self._properties, self._state_topic, _PATIENCE_SECONDS)
-        stored = read_marks(values).get(self.name, 0)
-        _log.warning(
-            "Kafka does not decide the offset of group %s after its transaction has ended: the "
-            "mark of %s counts, and is committed again",
-            self.name,
-            self._state_topic,
-        )
-        return max(former, stored), False
+        found, is_decided = self._offset.read_or_former()
+        if not is_decided:
+            _log.warning(
+                "Kafka does not decide the offset of group %s after its transaction has ended: the "
+                "mark of %s counts",
+                self.name,
+                self._state_topic,
+            )
+            values = read_decided_state(self._properties, self._state_topic, _PATIENCE_SECONDS)
+            # Kafka forgets the offset if the next transaction of this part aborts.
+            self._stored = max(self._stored, read_marks(values).get(self.name, 0))
+        return self._after(found)
 
     def _after(self, found: TopicPartition | None) -> int:
         return max(self._stored, 0 if found is None else int(found.offset))

@@ -24,10 +24,9 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaException
 
 from correlation.limits import SLOTS_LIMIT
-from kafka_client.partition_offsets import is_timeout
 from kafka_client.users import user_of
 from spark_jobs.errors import ClaimLostError, ProducerFencedError, SparkJobError
-from spark_jobs.sink.committed import DECISION_SECONDS, CommittedOffset
+from spark_jobs.sink.committed import CommittedOffset
 from spark_jobs.sink.options import Owner
 from spark_jobs.sink.transactional_client import (
     TIMEOUT_SECONDS,
@@ -76,8 +75,6 @@ class Claims:
         self._name = f"{topics.prefix}.owner"
         self._offset = CommittedOffset(topics.config, self._name, properties)
         self._lock = threading.Lock()
-        # Whether Kafka has decided the claim that was replaced last.
-        self._was_decided = True
 
     def read(self, patience_seconds: float = TIMEOUT_SECONDS) -> Owner | None:
         """Read the newest claim, or None.
@@ -183,8 +180,7 @@ class Claims:
             except ProducerFencedError:
                 if attempt == _ATTEMPTS - 1:
                     raise
-        # The job of a claim that is not known may have any number of partitions.
-        self.fence_sink(owner if self._was_decided else owner._replace(partitions=SLOTS_LIMIT))
+        self.fence_sink(owner)
         return owner
 
     def replace(self, own: Owner, new: Owner) -> Owner:
@@ -226,7 +222,10 @@ class Claims:
         ProducerFencedError, UnusableProducerError
             When Kafka does not accept a transactional id.
         """
-        parts: list[int | str] = [*range(owner.partitions), MERGED]
+        self._fence_parts(owner.partitions)
+
+    def _fence_parts(self, partitions: int) -> None:
+        parts: list[int | str] = [*range(partitions), MERGED]
         self.fence(sink_id(self._prefix, part) for part in parts)
 
     def fence(self, ids: Iterable[str]) -> None:
@@ -268,20 +267,20 @@ class Claims:
         return owner
 
     def _read_replaced(self) -> Owner | None:
-        """Read the claim to be replaced, or the one before it if Kafka does not decide it.
+        """Read the claim to be replaced; the one before it, if Kafka does not decide it.
 
-        All transactions that claim have ended: that of the new producer's id.
+        All transactions that claim have ended: that of the new producer's id. The job of an
+        undecided claim may have any number of partitions: all producers are fenced off before the
+        claim is replaced. It opens no other ones, since it cannot check its claim.
         """
         try:
-            found, self._was_decided = self._offset.read(DECISION_SECONDS), True
+            with self._lock:
+                found, is_decided = self._offset.read_or_former()
         except KafkaException as error:
-            if not is_timeout(error):
-                raise self._own_error(error) from error
-            try:
-                found, self._was_decided = self._offset.read_former(), False
-            except KafkaException as second:
-                raise self._own_error(second) from error
+            raise self._own_error(error) from error
+        if not is_decided:
             _log.warning("Kafka does not decide the claim of the installation: it is replaced")
+            self._fence_parts(SLOTS_LIMIT)
         return _owner_at(found)
 
     def _mark(self, owner: Owner) -> TopicPartition:

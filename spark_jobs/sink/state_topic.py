@@ -54,7 +54,10 @@ def read_state(
 
 
 def read_decided_state(
-    properties: Properties, topic: str, patience_seconds: float
+    properties: Properties,
+    topic: str,
+    patience_seconds: float,
+    timeout_seconds: float = _READ_SECONDS,
 ) -> dict[bytes, bytes]:
     """Return the newest committed value of each key, once all present transactions have ended.
 
@@ -64,6 +67,8 @@ def read_decided_state(
         See `read_state`.
     patience_seconds : float
         Max time for transactions to end.
+    timeout_seconds : float
+        See `read_state`.
 
     Raises
     ------
@@ -80,4 +85,4 @@ def read_decided_state(
         if time.monotonic() > deadline:
             raise timed_out(place, f"a transaction before offset {end} has not ended")
         time.sleep(_PAUSE_SECONDS)
-    return read_state(properties, topic)
+    return read_state(properties, topic, timeout_seconds)

@@ -162,11 +162,7 @@ class TransactionalProducer:
             )
             # Both are read after an open transaction of an earlier producer of this id has ended.
             check_claim()
-            self.next_batch, is_decided = marker.find_next_batch()
-            if not is_decided:
-                self._producer.begin_transaction()
-                send_offsets(self._producer, [marker.of(self.next_batch - 1)], marker.group)
-                self._producer.commit_transaction(TIMEOUT_SECONDS)
+            self.next_batch = marker.find_next_batch()
         except KafkaException as error:
             raise self._own_error(error) from error
 

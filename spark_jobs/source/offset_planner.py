@@ -160,7 +160,7 @@ class OffsetPlanner:
 def share_limit(
     begins: Mapping[Place, int], ends: Mapping[Place, int], max_records: int
 ) -> dict[Place, int]:
-    """Return end offsets with at most a number of records, and at smallest one of each partition.
+    """Return end offsets with at most a number of records, and at least one of each partition.
 
     The records are shared in proportion to those that are unread, so that no stream gets ahead.
 

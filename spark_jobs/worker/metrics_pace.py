@@ -16,13 +16,27 @@ _MAX_PAUSE_US = 10_000_000
 
 
 class MetricsPace:
-    """Pace of one slot's records for the metrics topic."""
+    """Pace of one slot's records for the metrics topic.
+
+    Parameters
+    ----------
+    config_offset : int, optional
+        Config offset of the newest record.
+    written_us, due_us : int
+        Time of the newest record, and time from which on the next one is due, in µs since 1970.
+    """
 
     __slots__ = ("_config_offset", "_due_us", "_written_us")
 
-    def __init__(self) -> None:
-        self._config_offset: int | None = None
-        self._written_us = self._due_us = 0
+    def __init__(
+        self, config_offset: int | None = None, written_us: int = 0, due_us: int = 0
+    ) -> None:
+        self._config_offset = config_offset
+        self._written_us, self._due_us = written_us, due_us
+
+    def dump(self) -> list[int | None]:
+        """Return the parameters, for the worker that serves the slot next."""
+        return [self._config_offset, self._written_us, self._due_us]
 
     def is_due(self, config_offset: int, now_us: int) -> bool:
         """Return whether a batch must write the record.

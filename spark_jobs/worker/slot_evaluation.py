@@ -211,12 +211,12 @@ class SlotEvaluation:
             in_force.origin,
             self._cache,
         )
-        positions: Positions = from_json(manifest.get("positions", {}))
         # A slot that this run has advanced has read further since the start of the run.
-        if manifest.get("run") != in_force.run_id:
-            program.note_read(in_force.read_up_to)
-            positions = in_force.positions
-        return _Slot(program, tokens, positions=positions)
+        if manifest.get("run") == in_force.run_id:
+            pace = MetricsPace(*manifest["pace"])
+            return _Slot(program, tokens, pace=pace, positions=from_json(manifest["positions"]))
+        program.note_read(in_force.read_up_to)
+        return _Slot(program, tokens, positions=in_force.positions)
 
     def _begin(self) -> _Slot:
         """Return a slot without state."""
@@ -276,6 +276,7 @@ class SlotEvaluation:
             "mark": slot.mark,
             "tokens": {str(number): token for number, token in slot.tokens.items()},
             "positions": to_json(slot.positions),
+            "pace": slot.pace.dump(),
             "program": snapshot.manifest,
         }
         self._manifest.update((orjson.dumps(manifest),))
