@@ -59,7 +59,8 @@ _PERFORMANCE = Page(
 # Performance
 
 Measured by `make bench` on {machine}
-The cores are shared with other machines: compare the values of one table, not of two runs.
+The cores are shared with other machines, and not all tables are from the same type of processor:
+compare the values of one table, not of two runs.
 The papers' experiments are repeated in [figures](figures.md).
 Tables of top-k conditions: [set rates of the join](figures.md#swoop-set-rate-against-window-and-k),
 [latency](figures.md#swoop-latency) and [the whole path](figures.md#swoop-the-whole-path).
@@ -80,7 +81,8 @@ alarms or lists.
 
 Measured by `python -m benchmarks NAME --write`, with the names ll10, ll10.lookups, ptj, tsa,
 tsa.path, swoop and swoop.path, on {machine}
-The cores are shared with other machines: compare the values of one table, not of two runs.
+The cores are shared with other machines, and not all tables are from the same type of processor:
+compare the values of one table, not of two runs.
 
 """,
 )
