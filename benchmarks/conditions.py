@@ -110,8 +110,8 @@ def run() -> list[Report]:
             "A thousand conditions and hardly any events",
             f"Kafka to Spark to Kafka, 2 slots, {2 * TRICKLE} events a second. Conditions have "
             "windows of 20 to 200 ms and thresholds of 0.3 to 0.9; those of the last row differ in "
-            "their names only. Batches are whole triggers. Aims: batches of 0.5 s, which is met, and a "
-            "start of 10 s, which is missed even with one condition.",
+            "their names only. Batches are whole triggers. Aims: batches of 0.5 s, which is met, "
+            "and a start of 10 s, which is missed even with one condition.",
             ("conditions", "start", "batch, median", "batch, worst", "CPU", "metrics"),
             [
                 [

@@ -71,10 +71,10 @@ window much more slowly than that of `scase` and `base`.
 hand about fifty arrays to a compiled function, which blocks share. The reference operators have
 fewer arrays.
 
-**Result.** As claimed: the median of `swoop` hardly depends on the window. For k up to 50 single sets
-cost it mostly the call, which blocks of sixteen share; for k = 1,000 the work of a set is as large as
-the call. `scase` is faster at 1,000 sets and k up to 50. Another benchmark ran on the other core, and
-the maximum includes interruptions by other programs.
+**Result.** As claimed: the median of `swoop` hardly depends on the window. For k up to 50 single
+sets cost it mostly the call, which blocks of sixteen share; for k = 1,000 the work of a set is as
+large as the call. `scase` is faster at 1,000 sets and k up to 50. Another benchmark ran on the
+other core, and the maximum includes interruptions by other programs.
 """
 
 SIMILARITY = """\
@@ -82,13 +82,13 @@ SIMILARITY = """\
 
 **Here.** As above, for each window, k and similarity.
 
-**Result.** For all five the distance to `scase` is more than one order of magnitude at 10,000 sets and
-more, and 4 to 7 times at 1,000. The distance to `base` is 10 to 148 times at 1,000 sets, and at least
-three orders of magnitude at 10,000. `jaccard` and `dice` order pairs alike and do the same work.
-`cosine` meets the most sets, because its upper bound falls most slowly with the position of a token.
-`overlap` meets the fewest but for 100,000 sets and k = 10, and counts the largest share of them: sizes
-exclude little, since sets of any size can have the overlap needed. Another benchmark ran on the other
-core.
+**Result.** For all five the distance to `scase` is more than one order of magnitude at 10,000 sets
+and more, and 4 to 7 times at 1,000. The distance to `base` is 10 to 148 times at 1,000 sets, and at
+least three orders of magnitude at 10,000. `jaccard` and `dice` order pairs alike and do the same
+work. `cosine` meets the most sets, because its upper bound falls most slowly with the position of a
+token. `overlap` meets the fewest but for 100,000 sets and k = 10, and counts the largest share of
+them: sizes exclude little, since sets of any size can have the overlap needed. Another benchmark
+ran on the other core.
 """
 
 ORDERS = """\
