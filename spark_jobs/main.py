@@ -70,8 +70,9 @@ _log = logging.getLogger("spark_jobs")
 _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _SAY_SECONDS = 10.0
 _ASK_SECONDS = 0.5
-# Max time for transactions to end that the claim has not ended, such as those of a restore.
-_DECISION_SECONDS = 60.0
+# Max time for transactions to end that the claim has not ended, such as one of a restore that was
+# killed: Kafka aborts it after 300 s, and looks for such transactions every 10 s.
+_DECISION_SECONDS = 330.0
 # Options of the job by the start that they order.
 STARTS: Mapping[WithoutCheckpoint, str] = {
     "rebuild": "--rebuild",

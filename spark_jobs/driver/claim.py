@@ -120,6 +120,8 @@ class Claim:
             found = self._claims.find(self.owner, _LOOK_SECONDS)
             if found is None:
                 _log.warning("the claim of the installation is missing in Kafka; it is restored")
+            elif found.partitions < self.owner.partitions:
+                _log.warning("Kafka has dropped the newest claim of this job; it is restored")
             elif time.monotonic() < self._renew_at:
                 return
             self._claims.renew(self.owner)

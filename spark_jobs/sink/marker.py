@@ -2,7 +2,8 @@
 
 A transaction contains both. The offset can be read while other transactions are open, but Kafka
 removes it a while after the job has stopped (`offsets.retention.minutes`). The record remains. The
-driver reads it once, at the start of the job, when no transaction is open.
+driver reads it at the start of the job and before it plans a batch again; a worker reads it if
+Kafka does not decide the offset.
 """
 
 from __future__ import annotations

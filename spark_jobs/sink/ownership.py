@@ -107,10 +107,12 @@ class Claims:
             When Kafka does not answer in time, or has no claim. The driver then writes its claim
             again (`renew`).
         """
-        if self.find(own) is None:
+        found = self.find(own)
+        # Kafka may have dropped an undecided claim of this job with more partitions.
+        if found is None or found.partitions < own.partitions:
             raise UnusableProducerError(
-                f"group {self._name} has no committed offset: the claim of the installation is "
-                "missing; the job writes it again"
+                "the claim of the installation is missing: it is not the committed offset of group "
+                f"{self._name}; the job writes it again"
             )
 
     def find(self, own: Owner, patience_seconds: float = TIMEOUT_SECONDS) -> Owner | None:

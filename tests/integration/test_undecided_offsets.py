@@ -156,3 +156,15 @@ def test_undecided_claim_is_replaced_and_all_producers_are_fenced_off(
     with pytest.raises(ClaimLostError):
         unknown.write(1, installation.records("b"))
     assert installation.written() == [b"a"]
+
+
+def test_claim_of_more_partitions_that_kafka_has_dropped_is_written_again(
+    installation: Installation,
+) -> None:
+    claims = claims_of(installation.topics, installation.properties)
+    wider = installation.target.owner._replace(partitions=4)
+    with pytest.raises(UnusableProducerError, match=naming(f"{installation.topics.prefix}.owner")):
+        claims.check(wider)
+    claims.renew(wider)
+    claims.check(wider)
+    assert claims.read() == wider
