@@ -132,7 +132,7 @@ def create_app(
 class _Timed:
     """Middleware that observes the time until the response to each request begins.
 
-    The rest of the response is not observed: a live stream lasts for hours.
+    The rest of the response is not observed: a live feed lasts for hours.
     """
 
     def __init__(self, app: ASGIApp, histogram: Histogram) -> None:

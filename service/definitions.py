@@ -47,7 +47,7 @@ _COUNTERS = {
     "records_lost_total": "Min records lost by retention, deletion or truncation of a topic.",
     "metrics_records_unreadable_total": "Records of the metrics topic that could not be read.",
     "alarm_records_followed_total": "Records of results that this service has read.",
-    "alarm_readers_dropped_total": "Live streams of alarms whose clients were too slow.",
+    "alarm_readers_dropped_total": "Live feeds of alarms whose clients were too slow.",
 }
 _GAUGES = {
     "interval_length_min_seconds": "Min interval length since the last change of the declaration.",
@@ -72,7 +72,7 @@ _GAUGES = {
     "config_applied_offset": "Offset of the newest config record that the job has applied.",
     "config_head_offset": "Offset of the newest config record.",
     "config_records_unreadable": "Config keys whose newest record cannot be read.",
-    "alarm_readers": "Open live streams of alarms.",
+    "alarm_readers": "Open live feeds of alarms.",
     "job_up": "Whether the job runs and has reported recently.",
 }
 _HISTOGRAMS = {

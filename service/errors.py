@@ -268,7 +268,7 @@ class NoAlarmsError(ServiceError):
 
 
 class TooManyReadersError(ServiceError):
-    """The max number of live streams of alarms is open."""
+    """The max number of live feeds of alarms is open."""
 
 
 class BodyError(ServiceError):

@@ -36,7 +36,7 @@ _OTHER_PORT = "set another port with COINCIDE_PORT, or another address with COIN
 
 
 class Server(uvicorn.Server):
-    """Server that ends the live streams when it stops, instead of waiting for their clients.
+    """Server that ends the live feeds when it stops, instead of waiting for their clients.
 
     Parameters
     ----------

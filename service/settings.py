@@ -126,7 +126,7 @@ class Settings(ClientSettings):
         default=100,
         ge=0,
         le=10_000,
-        description="Max number of live streams of `GET /v1/alarms`, with access control at most "
+        description="Max number of live feeds of `GET /v1/alarms`, with access control at most "
         "half of them for one caller; further ones get 503.",
     )
     keys_file: Path | None = Field(

@@ -107,7 +107,7 @@ async def slow_clients(it: Round) -> None:
 
 
 async def many_readers(it: Round) -> None:
-    """Open live streams, far more than the limit, and read nothing more."""
+    """Open live feeds, far more than the limit, and read nothing more."""
     listen = request("GET", "/v1/alarms", [it.rights, "Accept: text/event-stream"])
     await it.ask_all([listen] * _READERS)
 
@@ -219,7 +219,7 @@ async def forged_lines(it: Round) -> None:
 KINDS: dict[str, Callable[[Round], Awaitable[None]]] = {
     "huge bodies": huge_bodies,
     "slow clients": slow_clients,
-    "thousands of live streams": many_readers,
+    "thousands of live feeds": many_readers,
     "tricks with headers": header_tricks,
     "tricks with paths": path_tricks,
     "forged tokens": forged_tokens,

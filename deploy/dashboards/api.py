@@ -21,7 +21,7 @@ def api() -> Board:
     return Board(
         "api",
         "API",
-        "How many requests and live streams the service answers, how fast, and whether it can read "
+        "How many requests and live feeds the service answers, how fast, and whether it can read "
         "its topics.",
         (
             Row("State", _state()),

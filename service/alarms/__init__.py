@@ -1,1 +1,1 @@
-"""Recent results of conditions, and live streams of them."""
+"""Recent results of conditions, and live feeds of them."""

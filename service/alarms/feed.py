@@ -1,4 +1,4 @@
-"""Recent results and live streams of them: topics, memory and readers together."""
+"""Recent results and live feeds of them: topics, memory and readers together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Readers of live streams: each has a position in the common memory, and no queue of its own.
+"""Readers of live feeds: each has a position in the common memory, and no queue of its own.
 
 If a reader is so slow that the memory drops records before it has taken them, it is sent the event
 `dropped`, or is disconnected if its connection takes no more bytes. Readers run in the event loop,
@@ -38,7 +38,7 @@ GAP, DROPPED = "gap", "dropped"
 
 
 class Reader:
-    """A live stream of selected records.
+    """A live feed of selected records.
 
     Parameters
     ----------
@@ -228,10 +228,10 @@ class Readers:
             raise NotReadyError("the service stops")
         remedy = "close one, or raise COINCIDE_ALARM_READERS"
         if len(self._open) >= self._most:
-            raise TooManyReadersError(f"{self._most} live streams are open; {remedy}")
+            raise TooManyReadersError(f"{self._most} live feeds are open; {remedy}")
         own = sum(it == caller for _, it in self._open.values())
         if caller is not None and own >= max(1, self._most // 2):
-            raise TooManyReadersError(f"{own} live streams of {caller} are open; {remedy}")
+            raise TooManyReadersError(f"{own} live feeds of {caller} are open; {remedy}")
 
     def remove(self, reader: Reader) -> None:
         """Remove a reader whose stream has ended."""

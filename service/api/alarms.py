@@ -1,4 +1,4 @@
-"""Route of recent alarms, as a list or as a live stream of server-sent events."""
+"""Route of recent alarms, as a list or as a live feed of server-sent events."""
 
 import asyncio
 import re
@@ -119,7 +119,7 @@ class AlarmPage(BaseModel):
     items: list[Alarm] = Field(description="The alarms.")
     next: str | None = Field(description="Value of `after` for the next page; null: last page.")
     position: str | None = Field(
-        description="Last-Event-ID of a live stream that continues after the newest alarm in "
+        description="Last-Event-ID of a live feed that continues after the newest alarm in "
         "memory; null: the topics are not known yet."
     )
     reading: dict[str, str | None] = Field(
@@ -181,7 +181,7 @@ async def get_alarms(
         str, Query(description="Start after this alarm: `next` of the previous page.")
     ] = "",
     accept: Annotated[
-        str, Header(description=f"{_EVENTS}: a live stream of server-sent events.")
+        str, Header(description=f"{_EVENTS}: a live feed of server-sent events.")
     ] = _JSON,
     last_event_id: Annotated[
         str | None,

@@ -21,7 +21,7 @@ SECONDS = 20
 EXPECTED = {
     "huge bodies": "413",
     "slow clients": "408",
-    "thousands of live streams": "503",
+    "thousands of live feeds": "503",
     "tricks with headers": "401",
     "forged tokens": "401",
     "guessed keys": "401",

@@ -375,7 +375,7 @@ def test_address_opens_half_of_the_live_streams_of_an_open_service(kafka_bootstr
         streams.enter_context(listening(service.client))
         refused = service.client.get("/v1/alarms", headers=ACCEPT)
         assert (refused.status_code, refused.json()["error_code"]) == (503, 50305)
-        assert "1 live streams of address 127.0.0.1 are open" in refused.json()["detail"]
+        assert "1 live feeds of address 127.0.0.1 are open" in refused.json()["detail"]
         elsewhere = httpx.HTTPTransport(local_address="127.0.0.2")
         base_url = service.client.base_url
         other = httpx.Client(base_url=base_url, transport=elsewhere, timeout=PATIENCE_SECONDS)

@@ -1,4 +1,4 @@
-"""`GET /v1/alarms`: recent alarms, and live streams that continue after any interruption."""
+"""`GET /v1/alarms`: recent alarms, and live feeds that continue after any interruption."""
 
 from __future__ import annotations
 

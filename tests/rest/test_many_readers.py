@@ -1,4 +1,4 @@
-"""Thousands of readers of the live stream: those within the limit are served, others refused."""
+"""Thousands of readers of the live feed: those within the limit are served, others refused."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class EventStream:
 def listening(
     client: httpx.Client, last_id: str | None = None, **parameters: str | int
 ) -> Iterator[EventStream]:
-    """Open a live stream of alarms, after an id if there is one."""
+    """Open a live feed of alarms, after an id if there is one."""
     headers = ACCEPT if last_id is None else {**ACCEPT, "Last-Event-ID": last_id}
     with client.stream("GET", "/v1/alarms", headers=headers, params=parameters) as response:
         assert response.status_code == 200, response.read()

@@ -1,4 +1,4 @@
-/* Alarms as they are written: the recent ones, then a live stream with the same filters. */
+/* Alarms as they are written: the recent ones, then a live feed with the same filters. */
 
 import { get } from "../api.js";
 import { describe } from "../alarm_text.js";

@@ -1,4 +1,4 @@
-"""Readers of live streams, driven step by step."""
+"""Readers of live feeds, driven step by step."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_number_of_readers_is_limited() -> None:
         first, second, third = (reader_of(memory) for _ in range(3))
         readers.add(first, loop)
         readers.add(second, loop)
-        with pytest.raises(TooManyReadersError, match="2 live streams are open"):
+        with pytest.raises(TooManyReadersError, match="2 live feeds are open"):
             readers.add(third, loop)
         readers.remove(first)
         readers.add(third, loop)
@@ -151,14 +151,14 @@ def test_caller_has_at_most_half_of_the_readers() -> None:
         opened = [reader_of(memory) for _ in range(2)]
         for it in opened:
             readers.add(it, loop, "key a")
-        with pytest.raises(TooManyReadersError, match=naming("2 live streams", "key a")):
+        with pytest.raises(TooManyReadersError, match=naming("2 live feeds", "key a")):
             readers.add(reader_of(memory), loop, "key a")
         readers.add(reader_of(memory), loop, "key b")
         readers.remove(opened[0])
         readers.add(reader_of(memory), loop, "key a")
         # Callers that are not known share all readers.
         readers.add(reader_of(memory), loop)
-        with pytest.raises(TooManyReadersError, match="4 live streams are open"):
+        with pytest.raises(TooManyReadersError, match="4 live feeds are open"):
             readers.add(reader_of(memory), loop)
 
     asyncio.run(run())
