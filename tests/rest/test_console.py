@@ -440,7 +440,7 @@ def test_console_goes_on_while_the_service_is_away(kafka_bootstrap: str, browser
             visit(page, "alarms")
             send(service, alarm(1, "mic-1", "geo-1"))
             expect(page.locator(".alarm")).to_have_count(1)
-        away = page.get_by_text("service does not answer")
+        away = page.locator("#connection", has_text="does not answer")
         expect(away).to_be_visible()
         # The alarms stay, and the other views say that nothing can be loaded.
         expect(page.locator(".alarm")).to_have_count(1)

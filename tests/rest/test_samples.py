@@ -194,7 +194,8 @@ def test_streams_of_one_topic_read_it_once(service: Service) -> None:
 )
 def test_a_sample_without_records_is_refused(service: Service, sample: object, part: str) -> None:
     answer = service.client.post(PATH, json={"condition": topk("s"), "sample": sample})
-    assert problem(answer, 422, 42202) == ["sample"]
+    # The condition is checked, too: its stream does not exist.
+    assert problem(answer, 422, 42202) == ["sample", "a"]
     assert_names(answer.json()["errors"][0]["problem"], part)
 
 
@@ -229,12 +230,13 @@ def test_samples_of_other_streams_are_named(service: Service) -> None:
 
 
 def test_two_samples_are_refused(service: Service) -> None:
-    body = {"condition": topk("s"), "sample": {"s": [event(0)]}}
+    name = put_sets(service)
+    body = {"condition": topk(name), "sample": {name: [event(0)]}}
     answer = service.client.post(PATH, json=body, params=FROM_TOPIC)
     assert problem(answer, 422, 42203) == ["sample"]
     for wrong in (0, 10_001, "all"):
         params = {**FROM_TOPIC, "sample_records": str(wrong)}
-        answer = service.client.post(PATH, json={"condition": topk("s")}, params=params)
+        answer = service.client.post(PATH, json={"condition": topk(name)}, params=params)
         assert problem(answer, 422, 42202) == ["sample_records"]
 
 
