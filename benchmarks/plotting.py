@@ -122,3 +122,29 @@ def save(picture: Picture, folder: Path) -> Path:
         # The file contains neither the date nor the version of the library.
         picture.figure.savefig(path, metadata={"Date": None, "Creator": None})
     return path
+
+
+def draw_by_window(
+    y: str, windows: Sequence[int], plots: Mapping[int, Mapping[str, Sequence[float]]]
+) -> Figure:
+    """Draw lines over the window, both logarithmic, in a plot for each k.
+
+    Parameters
+    ----------
+    y : str
+        Label of the vertical axis, with its unit.
+    windows : sequence of int
+        Windows, in sets.
+    plots : mapping of int to mapping of str to sequence of float
+        By k, the values of each line, one for each window; NaN is not drawn.
+    """
+    figure, axes = make_axes("window, sets", y, len(plots))
+    for axis, (k, lines) in zip(axes, plots.items(), strict=True):
+        axis.set_title(f"k = {k:,}", fontsize=10)
+        axis.set_xscale("log")
+        axis.set_yscale("log")
+        draw_lines(axis, windows, lines)
+        show_plain_ticks(axis, windows, rotated=True)
+    show_plain_values(axes[0])
+    add_legend(figure, axes[0], max(map(len, plots.values())))
+    return figure

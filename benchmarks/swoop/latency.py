@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from benchmarks.plotting import (
-    add_legend,
-    draw_lines,
-    make_axes,
-    show_plain_ticks,
-    show_plain_values,
-)
+from benchmarks.plotting import draw_by_window
 from benchmarks.report import Picture, Report
 from benchmarks.swoop.measuring import (
     BASE,
@@ -104,20 +98,11 @@ def report_latencies(points: Sequence[LatencyPoint]) -> Report:
 
 
 def _draw(points: Sequence[LatencyPoint]) -> Figure:
-    lengths = sorted({point.k for point in points})
+    plots: dict[int, dict[str, list[float]]] = {}
+    for point in points:
+        lines = plots.setdefault(point.k, {name: [] for name in _NAMES})
+        for name, medians in lines.items():
+            times = point.times_us.get(name)
+            medians.append(float("nan") if times is None else float(np.median(times)))
     windows = sorted({point.window for point in points})
-    figure, axes = make_axes("window, sets", "median time of a set, µs", len(lengths))
-    for axis, k in zip(axes, lengths, strict=True):
-        mine = [point.times_us for point in points if point.k == k]
-        axis.set_title(f"k = {k:,}", fontsize=10)
-        axis.set_xscale("log")
-        axis.set_yscale("log")
-        medians = {
-            name: [float(np.median(it[name])) if name in it else float("nan") for it in mine]
-            for name in _NAMES
-        }
-        draw_lines(axis, windows, medians)
-        show_plain_ticks(axis, windows, rotated=True)
-    show_plain_values(axes[0])
-    add_legend(figure, axes[0], len(_NAMES))
-    return figure
+    return draw_by_window("median time of a set, µs", windows, plots)

@@ -10,6 +10,7 @@ import numpy as np
 
 from benchmarks.plotting import (
     add_legend,
+    draw_by_window,
     draw_lines,
     make_axes,
     show_plain_ticks,
@@ -245,25 +246,9 @@ def _format(value: float) -> str:
 
 
 def _draw_rates(points: Sequence[RatePoint]) -> Figure:
-    lengths = sorted({point.shape.k for point in points})
-    windows = sorted({point.shape.window for point in points})
-    figure, axes = make_axes("window, sets", "sets/s", len(lengths))
-    for axis, k in zip(axes, lengths, strict=True):
-        mine = [point for point in points if point.shape.k == k]
-        axis.set_title(f"k = {k:,}", fontsize=10)
-        axis.set_xscale("log")
-        axis.set_yscale("log")
-        draw_lines(
-            axis,
-            windows,
-            {
-                name: [
-                    point.runs[name].rate if name in point.runs else float("nan") for point in mine
-                ]
-                for name in ALL
-            },
-        )
-        show_plain_ticks(axis, windows, rotated=True)
-    show_plain_values(axes[0])
-    add_legend(figure, axes[0], len(ALL))
-    return figure
+    plots: dict[int, dict[str, list[float]]] = {}
+    for point in points:
+        lines = plots.setdefault(point.shape.k, {name: [] for name in ALL})
+        for name, rates in lines.items():
+            rates.append(point.runs[name].rate if name in point.runs else float("nan"))
+    return draw_by_window("sets/s", sorted({it.shape.window for it in points}), plots)

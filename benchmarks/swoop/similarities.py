@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from benchmarks.plotting import (
-    add_legend,
-    draw_lines,
-    make_axes,
-    show_plain_ticks,
-    show_plain_values,
-)
+from benchmarks.plotting import draw_by_window
 from benchmarks.report import Picture, Report
 from benchmarks.swoop.measuring import BASE, MERGING, REFILL, SCASE, SWOOP, Shape, choose_operators
 from benchmarks.swoop.rates import (
@@ -82,24 +76,8 @@ def report_similarities(points: Sequence[RatePoint]) -> Report:
 
 
 def _draw(points: Sequence[RatePoint]) -> Figure:
-    lengths = sorted({point.shape.k for point in points})
-    windows = sorted({point.shape.window for point in points})
-    names = list(dict.fromkeys(point.shape.similarity.name for point in points))
-    figure, axes = make_axes("window, sets", "sets/s", len(lengths))
-    for axis, k in zip(axes, lengths, strict=True):
-        axis.set_title(f"k = {k:,}", fontsize=10)
-        axis.set_xscale("log")
-        axis.set_yscale("log")
-        rates = {
-            name: [
-                point.runs[SWOOP].rate
-                for point in points
-                if (point.shape.k, point.shape.similarity.name) == (k, name)
-            ]
-            for name in names
-        }
-        draw_lines(axis, windows, rates)
-        show_plain_ticks(axis, windows, rotated=True)
-    show_plain_values(axes[0])
-    add_legend(figure, axes[0], len(names))
-    return figure
+    plots: dict[int, dict[str, list[float]]] = {}
+    for point in points:
+        lines = plots.setdefault(point.shape.k, {})
+        lines.setdefault(point.shape.similarity.name, []).append(point.runs[SWOOP].rate)
+    return draw_by_window("sets/s", sorted({it.shape.window for it in points}), plots)

@@ -12,7 +12,6 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
-from correlation.resources.topics import Topics
 from spark_jobs.driver import claim as claim_module
 from spark_jobs.driver.claim import Claim
 from spark_jobs.driver.stale_checkpoint import check_marks
@@ -20,12 +19,11 @@ from spark_jobs.errors import ClaimLostError, DeliveryError
 from spark_jobs.sink.committed import CommittedOffset
 from spark_jobs.sink.marker import Marker
 from spark_jobs.sink.options import Owner
-from spark_jobs.sink.ownership import MERGED, claims_of, sink_id
+from spark_jobs.sink.ownership import MERGED, sink_id
 from spark_jobs.sink.transactional_client import UnusableProducerError
 from spark_jobs.sink.transactions import PartitionProducer
 from spark_jobs.worker.envelope import Record
-from tests.support.claims import claim, target
-from tests.support.kafka import create_topics, read_committed
+from tests.support.claims import BareInstallation, claim, target
 from tests.support.messages import assert_names, naming
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.secured_kafka import Right, SecuredBroker, User
@@ -39,15 +37,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.kafka
 
 
-class Installation:
+class Installation(BareInstallation):
     """An installation without service and jobs."""
-
-    def __init__(self, bootstrap: str, prefix: str) -> None:
-        self.bootstrap, self.topics = bootstrap, Topics(prefix)
-        self.properties: Properties = {"bootstrap.servers": bootstrap}
-        names = (self.topics.alarms, self.topics.config, self.topics.state)
-        create_topics(bootstrap, dict.fromkeys(names, 1))
-        self.claims = claims_of(self.topics, self.properties)
 
     def claim(self, checkpoint: str, partitions: int = 1) -> Owner:
         return claim(self.topics, self.properties, checkpoint, partitions)
@@ -57,25 +48,9 @@ class Installation:
         place = target(self.topics, owner, part, query=owner.checkpoint)
         return PartitionProducer(place, self.properties)
 
-    def record(self, value: str) -> Record:
-        return Record(self.topics.alarms, b"key", value.encode())
-
-    def written(self) -> list[str]:
-        found = read_committed(self.bootstrap, self.topics.alarms)
-        return [(it.value or b"").decode() for it in found]
-
     def open_transaction(self, transactional_id: str) -> Producer:
         """Return a producer that has written a record and not committed it."""
-        producer = Producer(
-            # The broker does not end it meanwhile.
-            {
-                **self.properties,
-                "transactional.id": transactional_id,
-                "transaction.timeout.ms": 600_000,
-            }
-        )
-        producer.init_transactions(PATIENCE_SECONDS)
-        producer.begin_transaction()
+        producer = self.begin(transactional_id)
         producer.produce(self.topics.alarms, value=b"uncommitted")
         producer.flush(PATIENCE_SECONDS)
         return producer

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Producer
 
-from correlation.resources.topics import Topics
 from spark_jobs.errors import ClaimLostError, DeliveryError
 from spark_jobs.sink import committed, marker, ownership
 from spark_jobs.sink.committed import CommittedOffset
@@ -19,56 +18,31 @@ from spark_jobs.sink.ownership import claims_of
 from spark_jobs.sink.state_topic import read_state
 from spark_jobs.sink.transactional_client import UnusableProducerError
 from spark_jobs.sink.transactions import PartitionProducer
-from spark_jobs.worker.envelope import Record
-from tests.support.claims import claim, target
-from tests.support.kafka import create_topics, read_committed
+from tests.support.claims import BareInstallation, claim, target
 from tests.support.messages import naming
 from tests.support.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from confluent_kafka import TopicPartition
 
-    from spark_jobs.settings import Properties
 
 pytestmark = pytest.mark.kafka
 
 
-class Installation:
-    """An installation's topics, and transactions that do not end."""
+class Installation(BareInstallation):
+    """An installation with a part of the sink, and transactions that do not end."""
 
     def __init__(self, bootstrap: str, prefix: str) -> None:
-        self.bootstrap, self.topics = bootstrap, Topics(prefix)
-        self.properties: Properties = {"bootstrap.servers": bootstrap}
-        names = (self.topics.alarms, self.topics.config, self.topics.state)
-        create_topics(bootstrap, dict.fromkeys(names, 1))
+        super().__init__(bootstrap, prefix)
         self.target = target(self.topics, claim(self.topics, self.properties))
         self.marker = Marker(self.topics, self.target.group, self.properties)
 
     def producer(self) -> PartitionProducer:
         return PartitionProducer(self.target, self.properties)
 
-    def records(self, value: str) -> list[Record]:
-        return [Record(self.topics.alarms, b"key", value.encode())]
-
-    def written(self) -> list[bytes | None]:
-        return [it.value for it in read_committed(self.bootstrap, self.topics.alarms)]
-
-    def begin(self) -> Producer:
-        """Begin a transaction of another producer, which the broker does not end."""
-        producer = Producer(
-            {
-                **self.properties,
-                "transactional.id": f"{self.topics.prefix}.other",
-                "transaction.timeout.ms": 600_000,
-            }
-        )
-        producer.init_transactions(PATIENCE_SECONDS)
-        producer.begin_transaction()
-        return producer
-
     def leave_undecided(self, offset: TopicPartition, group: object) -> Producer:
         """Commit an offset in a transaction that does not end; return its producer."""
-        producer = self.begin()
+        producer = self.begin(f"{self.topics.prefix}.other")
         producer.send_offsets_to_transaction([offset], group, PATIENCE_SECONDS)
         return producer
 
@@ -91,7 +65,7 @@ def installation(
 def test_mark_of_the_state_topic_counts_while_the_offset_is_undecided(
     installation: Installation,
 ) -> None:
-    assert installation.producer().write(7, installation.records("a")) == 1
+    assert installation.producer().write(7, [installation.record("a")]) == 1
     # The newest offset that is decided is that of an earlier batch.
     decided = installation.leave_undecided(installation.marker.of(4), installation.marker.group)
     decided.commit_transaction(PATIENCE_SECONDS)
@@ -102,10 +76,10 @@ def test_mark_of_the_state_topic_counts_while_the_offset_is_undecided(
     assert producer.next_batch() == 8
     # Not in a transaction that may abort: Kafka would then forget the mark.
     assert installation.committed(installation.target.group) == 5
-    assert producer.write(7, installation.records("a")) == 0
-    assert producer.write(8, installation.records("b")) == 1
+    assert producer.write(7, [installation.record("a")]) == 0
+    assert producer.write(8, [installation.record("b")]) == 1
     assert installation.producer().next_batch() == 9
-    assert installation.written() == [b"a", b"b"]
+    assert installation.written() == ["a", "b"]
     state = read_state(installation.properties, installation.topics.state)
     assert read_marks(state) == {installation.target.group: 9}
 
@@ -114,15 +88,15 @@ def test_first_batch_is_written_while_its_offset_is_undecided(installation: Inst
     installation.leave_undecided(installation.marker.of(3), installation.marker.group)
     producer = installation.producer()
     assert producer.next_batch() == 0
-    assert producer.write(0, installation.records("a")) == 1
-    assert installation.written() == [b"a"]
+    assert producer.write(0, [installation.record("a")]) == 1
+    assert installation.written() == ["a"]
 
 
 def test_mark_is_not_taken_from_a_state_topic_with_an_open_transaction(
     installation: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(marker, "_PATIENCE_SECONDS", 2.0)
-    assert installation.producer().write(7, installation.records("a")) == 1
+    assert installation.producer().write(7, [installation.record("a")]) == 1
     other = installation.leave_undecided(installation.marker.of(98), installation.marker.group)
     # It hides the records behind it, which may be marks.
     other.produce(installation.topics.state, b"{}", b"key")
@@ -130,10 +104,10 @@ def test_mark_is_not_taken_from_a_state_topic_with_an_open_transaction(
     with pytest.raises(UnusableProducerError, match=naming(installation.topics.state)):
         installation.producer().next_batch()
     with pytest.raises(DeliveryError, match=naming(installation.topics.state)):
-        installation.producer().write(8, installation.records("b"))
+        installation.producer().write(8, [installation.record("b")])
     other.abort_transaction(PATIENCE_SECONDS)
-    assert installation.producer().write(8, installation.records("b")) == 1
-    assert installation.written() == [b"a", b"b"]
+    assert installation.producer().write(8, [installation.record("b")]) == 1
+    assert installation.written() == ["a", "b"]
 
 
 def test_undecided_claim_is_replaced_and_all_producers_are_fenced_off(
@@ -143,7 +117,7 @@ def test_undecided_claim_is_replaced_and_all_producers_are_fenced_off(
     topics, former = installation.topics, installation.target.owner
     # A producer of a job whose claim, with three partitions, is not known.
     unknown = PartitionProducer(target(topics, former, 2), installation.properties)
-    assert unknown.write(0, installation.records("a")) == 1
+    assert unknown.write(0, [installation.record("a")]) == 1
     claims = CommittedOffset(topics.config, f"{topics.prefix}.owner", installation.properties)
     offset = claims.at(former.number + 1, former.to_json())
     other = installation.leave_undecided(offset, claims.group)
@@ -154,8 +128,8 @@ def test_undecided_claim_is_replaced_and_all_producers_are_fenced_off(
     assert installation.committed(f"{topics.prefix}.owner") == owner.number
     other.abort_transaction(PATIENCE_SECONDS)
     with pytest.raises(ClaimLostError):
-        unknown.write(1, installation.records("b"))
-    assert installation.written() == [b"a"]
+        unknown.write(1, [installation.record("b")])
+    assert installation.written() == ["a"]
 
 
 def test_claim_of_more_partitions_that_kafka_has_dropped_is_written_again(
