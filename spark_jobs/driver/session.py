@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from kafka_client.secrets import SENSITIVE_NAMES
+from spark_jobs.driver.forked_planners import start_fork_server
 from spark_jobs.driver.java_archive import JavaArchive, open_archive
 from spark_jobs.driver.properties_file import submitted
 from spark_jobs.driver.scratch import ScratchFolder, temporary_files_in
@@ -93,13 +94,13 @@ def session_properties(settings: Settings) -> dict[str, str]:
     return properties | settings.spark_properties
 
 
-def _one_process(scratch: Path, archive: JavaArchive | None) -> dict[str, str]:
+def _one_process(scratch: Path, sockets: Path, archive: JavaArchive | None) -> dict[str, str]:
     options = f'{_JAVA_OPTIONS} -Djava.io.tmpdir="{scratch}"'
     return {
         # On a TCP port Spark accepts the first client, and waits forever when that client is not
         # its own worker. Other users cannot open the sockets in this folder.
         "spark.python.unix.domain.socket.enabled": "true",
-        "spark.python.unix.domain.socket.dir": str(_socket_folder(scratch)),
+        "spark.python.unix.domain.socket.dir": str(sockets),
         "spark.driver.memory": "2g",
         "spark.driver.extraJavaOptions": f"{options} {archive.options}" if archive else options,
         "spark.local.dir": str(scratch),
@@ -124,6 +125,13 @@ def _socket_folder(scratch: Path) -> Path:
     if len(os.fsencode(scratch)) <= _SOCKET_FOLDER_BYTES:
         return scratch
     return ScratchFolder("s", _SHORT).path
+
+
+def _interpreter(sockets: Path) -> str:
+    """Return the interpreter for Spark's Python processes on this machine."""
+    given = os.environ["PYSPARK_PYTHON"]
+    # A fork server is a process of this interpreter.
+    return start_fork_server(sockets) if given == sys.executable else given
 
 
 def _java_did_not_start(error: PySparkException | Py4JJavaError) -> bool:
@@ -191,7 +199,7 @@ def open_session(settings: Settings) -> SparkSession:
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     properties = session_properties(settings)
     starting = ExitStack()
-    archive = None
+    archive = interpreter = None
     # A value set here would override the values of spark-submit, which knows its cluster.
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         scratch = ScratchFolder("spark").path
@@ -199,8 +207,10 @@ def open_session(settings: Settings) -> SparkSession:
         if settings.spark_master.startswith("local"):
             # Spark resolves its host name before it reads properties; some hosts cannot resolve it.
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-            archive = open_archive(settings.java_cache, scratch)
-            ours |= {**_LOOPBACK, **_one_process(scratch, archive)}
+            archive, sockets = open_archive(settings.java_cache, scratch), _socket_folder(scratch)
+            # It imports its modules while Java starts.
+            interpreter = _interpreter(sockets)
+            ours |= {**_LOOPBACK, **_one_process(scratch, sockets, archive)}
             home = archive.home if archive is not None else scratch / "home"
             starting.enter_context(_fast_home(home))
         properties = ours | properties
@@ -226,7 +236,12 @@ def open_session(settings: Settings) -> SparkSession:
                 archive.discard()
             raise
         raise SettingError(f"COINCIDE_SPARK_PROPERTIES: {problem}") from error
-    session.sparkContext.setLogLevel("ERROR")
+    context = session.sparkContext
+    context.setLogLevel("ERROR")
+    if interpreter is None and str(context.master).startswith("local"):
+        interpreter = _interpreter(_socket_folder(ScratchFolder("forks").path))
+    if interpreter is not None:
+        context.pythonExec = interpreter
     return session
 
 

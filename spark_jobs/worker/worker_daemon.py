@@ -18,7 +18,7 @@ from pyspark.daemon import manager
 
 _WORKERS = "pyspark.worker"
 # Disables the threads of numpy's linear algebra and of Arrow's allocator.
-_NO_THREADS = {
+NO_THREADS = {
     "OPENBLAS_NUM_THREADS": "1",
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
 }
@@ -66,7 +66,7 @@ def import_all(role: str) -> None:
     role : str
         `SLOTS` for workers that evaluate slots; others read and write records.
     """
-    os.environ.update(_NO_THREADS)
+    os.environ.update(NO_THREADS)
     for name in (*_COMMON, *(_EVALUATING if role == SLOTS else _MOVING)):
         importlib.import_module(name)
     # Each worker calls it at its start; the first call imports a package.

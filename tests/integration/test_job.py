@@ -19,6 +19,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from cli.errors import ProcessError
 from correlation.resources.partitioning import Partitioning
 from correlation.resources.streams import Stream
+from spark_jobs.worker import fork_server, worker_daemon
 from tests.support.command import command_line, process_tree
 from tests.support.files import visible_to_others
 from tests.support.job import JobUnderTest, total
@@ -96,6 +97,14 @@ def test_secrets_are_not_shown(job: JobUnderTest) -> None:
     assert not [command for command in commands if SECRET in command]
     assert SECRET not in job.process.log_path.read_text()
     assert SECRET not in json.dumps(job.job_records())
+
+
+def test_processes_that_plan_the_query_are_forked(job: JobUnderTest) -> None:
+    commands = [command_line(pid) for pid in process_tree(job.process.pid or 0)]
+    forked = [it for it in commands if fork_server.__name__ in it]
+    # The server, and the processes of source and sink that wait for the next run.
+    assert len(forked) > 3
+    assert any(worker_daemon.__name__ in it for it in commands)
 
 
 def test_alarm_record_says_what_where_and_how_sure(job: JobUnderTest) -> None:

@@ -1,0 +1,211 @@
+"""A process with Spark's modules imported, which forks the processes that plan a query.
+
+To start a query, Spark starts about eight Python processes, one after another: each unpickles the
+source or the sink, answers a question, and ends or waits. Each imports the same modules for a
+quarter of a second or more. This server imports them once, while Java starts, and forks a process
+for each request of `spark_jobs.worker.fork_client`. The process gets the command, environment and
+standard streams that Spark has given to the client. The client lives as long as the process: when
+Spark terminates the client, the server terminates the process.
+
+The driver starts the server with a socket on which it listens, as
+`python -m spark_jobs.worker.fork_server DESCRIPTOR`. The server ends with the driver, at the end of
+its standard input.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import runpy
+import selectors
+import signal
+import socket
+import struct
+import sys
+from contextlib import suppress
+from typing import NamedTuple
+
+# Not `pyspark.daemon` and the modules that Spark runs as programs: they are executed anew.
+_MODULES = (
+    "pyspark.worker",
+    "pyspark.sql.worker.create_data_source",
+    "pyspark.sql.worker.lookup_data_sources",
+    "pyspark.sql.worker.plan_data_source_read",
+    "pyspark.sql.worker.write_into_data_source",
+    "pyspark.sql.streaming.stateful_processor_api_client",
+    "spark_jobs.source.source",
+    "spark_jobs.source.offset_planner",
+    "spark_jobs.sink.sink",
+    "spark_jobs.worker.operator",
+)
+_STREAMS = 3
+# Clients send their request at once.
+_REQUEST_SECONDS = 5.0
+_MAX_REQUEST_BYTES = 16 * 1024 * 1024
+_FAILED = 1
+
+
+class Request(NamedTuple):
+    """What a forked process does.
+
+    Attributes
+    ----------
+    command : list of str
+        Module and arguments.
+    environment : dict of str to str
+        Environment variables.
+    folder : str
+        Working folder.
+    """
+
+    command: list[str]
+    environment: dict[str, str]
+    folder: str
+
+
+class ForkServer:
+    """Forks a process for each request, and tells its client when the process has ended.
+
+    Parameters
+    ----------
+    listener : socket
+        Socket on which clients connect.
+    """
+
+    def __init__(self, listener: socket.socket) -> None:
+        self._listener = listener
+        self._selector = selectors.DefaultSelector()
+        # Process and client, by the descriptors of both.
+        self._clients: dict[int, tuple[int, socket.socket]] = {}
+        self._processes: dict[int, tuple[int, socket.socket]] = {}
+
+    def serve(self) -> Request | None:
+        """Serve until the standard input ends.
+
+        Returns
+        -------
+        Request or None
+            The request, in a forked process; None in the server at its end.
+        """
+        self._selector.register(self._listener, selectors.EVENT_READ)
+        self._selector.register(sys.stdin, selectors.EVENT_READ)
+        while True:
+            for key, _ in self._selector.select():
+                if key.fileobj is sys.stdin:
+                    return None
+                if key.fileobj is self._listener:
+                    request = self._accept()
+                    if request is not None:
+                        return request
+                elif key.fd in self._processes:
+                    self._end(*self._processes[key.fd], key.fd)
+                elif key.fd in self._clients:
+                    # The client was terminated.
+                    process, client = self._clients.pop(key.fd)
+                    self._selector.unregister(client)
+                    os.kill(process, signal.SIGTERM)
+
+    def _accept(self) -> Request | None:
+        """Fork a process; return its request in this process, and None in the server."""
+        client, _ = self._listener.accept()
+        streams: list[int] = []
+        try:
+            client.settimeout(_REQUEST_SECONDS)
+            header, streams, _, _ = socket.recv_fds(client, 4, _STREAMS)
+            request = _read_request(client, header)
+        except (OSError, ValueError):
+            request = None
+        if request is None or len(streams) != _STREAMS:
+            client.close()
+        elif not (process := os.fork()):
+            self._leave(client, streams)
+            return request
+        else:
+            client.sendall(b"+")
+            process_fd = os.pidfd_open(process)
+            self._processes[process_fd] = self._clients[client.fileno()] = (process, client)
+            self._selector.register(process_fd, selectors.EVENT_READ)
+            self._selector.register(client, selectors.EVENT_READ)
+        for stream in streams:
+            os.close(stream)
+        return None
+
+    def _leave(self, client: socket.socket, streams: list[int]) -> None:
+        """Let a forked process have nothing of the server but its modules."""
+        self._selector.close()
+        for place, stream in enumerate(streams):
+            os.dup2(stream, place)
+            os.close(stream)
+        for descriptor in self._processes:
+            os.close(descriptor)
+        for _, other in self._processes.values():
+            other.close()
+        client.close()
+        self._listener.close()
+
+    def _end(self, process: int, client: socket.socket, process_fd: int) -> None:
+        """Tell the client how its process has ended."""
+        _, status = os.waitpid(process, 0)
+        self._selector.unregister(process_fd)
+        os.close(process_fd)
+        del self._processes[process_fd]
+        if self._clients.pop(client.fileno(), None) is not None:
+            self._selector.unregister(client)
+        code = os.waitstatus_to_exitcode(status)
+        with suppress(OSError):
+            client.sendall(bytes([code if 0 <= code < 256 else _FAILED]))  # noqa: PLR2004 - a byte
+        client.close()
+
+
+def _read_request(client: socket.socket, header: bytes) -> Request | None:
+    """Read a request; None if the client has ended."""
+    if len(header) < struct.calcsize("!I"):
+        return None
+    (size,) = struct.unpack("!I", header)
+    if size > _MAX_REQUEST_BYTES:
+        return None
+    content = bytearray()
+    while len(content) < size:
+        part = client.recv(size - len(content))
+        if not part:
+            return None
+        content += part
+    return Request(*json.loads(content))
+
+
+def run(request: Request) -> None:
+    """Run a command of Python in this process, as the interpreter does with `-m`."""
+    os.chdir(request.folder)
+    os.environ.clear()
+    os.environ.update(request.environment)
+    given = request.environment.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[:0] = [it for it in given if it and it not in sys.path]
+    module, *arguments = request.command
+    sys.argv[:] = [module, *arguments]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+def main(descriptor: int) -> None:
+    """Serve on a socket; in a forked process, run its command.
+
+    Parameters
+    ----------
+    descriptor : int
+        File descriptor of the socket.
+    """
+    # An interrupted driver ends the server when it has stopped the query.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with socket.socket(fileno=descriptor) as listener:
+        for name in _MODULES:
+            importlib.import_module(name)
+        gc.collect()
+        gc.freeze()
+        request = ForkServer(listener).serve()
+    if request is not None:
+        run(request)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
