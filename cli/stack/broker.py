@@ -7,6 +7,7 @@ compaction and ``offsets_for_times``. Topics are not created automatically.
 from __future__ import annotations
 
 import base64
+import os
 import shutil
 import socket
 import subprocess
@@ -21,10 +22,11 @@ from cli.errors import BrokerError, ProcessError
 from cli.stack.jars import broker_jars
 from cli.stack.java import find_java
 from cli.stack.processes import ChildProcess
+from spark_jobs.driver.java_archive import ClassArchive, digest
 from spark_jobs.driver.scratch import ScratchFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from types import TracebackType
 
     from kafka_client.settings import Properties
@@ -115,6 +117,7 @@ class EmbeddedBroker:
         self._jars = jars
         self._properties = dict(properties or {})
         self._process: ChildProcess | None = None
+        self._archive: ClassArchive | None = None
 
     @property
     def bootstrap(self) -> str:
@@ -144,19 +147,23 @@ class EmbeddedBroker:
         """
         if self._process and self._process.running:
             return
-        java = str(find_java().path)
-        classpath = ":".join(str(jar) for jar in broker_jars(self._jars))
+        java = find_java().path
+        jars = broker_jars(self._jars)
         if _answers_tcp(self.port):
             raise BrokerError(
                 f"port {self.port} on {HOST} is in use; use another port with --broker-port, "
                 f"or use the Kafka at this port with --bootstrap {self.bootstrap}"
             )
         properties = self._write_properties()
-        command = [java, *_JAVA_OPTIONS, f"-Djava.io.tmpdir={self._unpacked()}", "-cp", classpath]
-        self._format(command, properties)
-        process = ChildProcess(
-            "broker", [*command, "kafka.Kafka", str(properties)], log_path=self.log_path
-        )
+        options = [*_JAVA_OPTIONS, f"-Djava.io.tmpdir={self._unpacked()}"]
+        classes = ["-cp", ":".join(map(str, jars))]
+        self._archive = _open_archive(java, jars, self.data)
+        stored = self._archive.arguments if self._archive else ()
+        # The broker stores its classes, which include those of the tool.
+        loaded = stored if self._archive and self._archive.exists else ()
+        self._format([str(java), *options, *loaded, *classes], properties)
+        command = [str(java), *options, *stored, *classes, "kafka.Kafka", str(properties)]
+        process = ChildProcess("broker", command, log_path=self.log_path)
         process.start()
         self._process = process
         try:
@@ -168,8 +175,10 @@ class EmbeddedBroker:
     def stop(self) -> None:
         """Stop the broker cleanly; its data is kept."""
         if self._process:
-            self._process.stop(_STOP_SECONDS)
+            code = self._process.stop(_STOP_SECONDS)
             self._process = None
+            if self._archive and code is not None:
+                self._archive.close(code)
 
     def kill(self) -> None:
         """Kill the broker, like a crash; ``start`` starts it again with its data."""
@@ -237,6 +246,15 @@ class EmbeddedBroker:
                 f"the broker's data folder {self.data} could not be formatted:\n"
                 f"{(said.stdout + said.stderr).strip()}"
             )
+
+
+def _open_archive(java: Path, jars: Sequence[Path], scratch: Path) -> ClassArchive | None:
+    """Return the file of the broker's classes beside its jars; None if it cannot be written."""
+    folder = jars[0].parent.absolute()
+    if not os.access(folder, os.W_OK):
+        return None
+    parts = [(it.name, it.stat().st_size, it.stat().st_mtime_ns) for it in jars]
+    return ClassArchive(folder / f"broker-{digest(java, folder, parts)}.jsa", scratch)
 
 
 def answers(

@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from cli.errors import BrokerError
 from cli.stack.broker import EmbeddedBroker, answers
+from cli.stack.jars import default_folder, home_of
 from tests.support.kafka import Sent, create_topics, produce, read_committed
 from tests.support.patience import PATIENCE_SECONDS, wait_until
 
@@ -171,3 +172,20 @@ def test_broker_ends_when_the_process_that_started_it_dies(tmp_path: Path) -> No
         wait_until(lambda: answers(bootstrap))
         os.kill(parent.pid, signal.SIGKILL)
     wait_until(lambda: not Path(f"/proc/{pid}").exists())
+
+
+def test_classes_are_stored_at_the_end_and_loaded_by_the_next_start(tmp_path: Path) -> None:
+    jars = tmp_path / "jars"
+    jars.mkdir()
+    for found in home_of(default_folder(), "broker").iterdir():
+        if found.suffix != ".jsa":
+            (jars / found.name).symlink_to(found)
+    broker = EmbeddedBroker(data=tmp_path / "data", jars=jars)
+    maps = []
+    for _ in range(2):
+        broker.start()
+        assert broker.process is not None
+        maps.append(Path(f"/proc/{broker.process.pid}/maps").read_text())
+        broker.stop()
+        (stored,) = jars.glob("broker-*.jsa")
+    assert [str(stored) in it for it in maps] == [False, True]

@@ -27,8 +27,17 @@ def _closed(folder: Path, exit_code: int, *, stored: bool) -> list[str]:
     return [it.read_text() for it in folder.glob("java-*")]
 
 
-def test_classes_are_stored_after_a_run_without_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize("exit_code", [0, 128 + signal.SIGTERM])
+def test_classes_are_stored_after_a_run_without_error(tmp_path: Path, exit_code: int) -> None:
+    assert _closed(tmp_path, exit_code, stored=False) == ["written"]
+
+
+def test_classes_of_other_programs_stay(tmp_path: Path) -> None:
+    others = {"broker-1.jsa", "java-1.jsa"}
+    for name in others:
+        (tmp_path / name).touch()
     assert _closed(tmp_path, 0, stored=False) == ["written"]
+    assert {it.name for it in tmp_path.glob("*-1.jsa")} == {"broker-1.jsa"}
 
 
 @pytest.mark.parametrize("exit_code", [1, -signal.SIGKILL, -signal.SIGABRT])
