@@ -213,14 +213,14 @@ def _run_job(
     state = read_decided_state(settings.client, topics.state, _DECISION_SECONDS)
     marks = read_marks(state)
     written = -1
-    results = topics_with_results(offsets, topics)
+    find_written = partial(topics_with_results, offsets, topics)
     if start is None:
         written = check_checkpoint(checkpoint, layout, settings, owner, marks)
-        layout = prepare_layout(checkpoint, session, layout, settings, state, slots, results)
+        layout = prepare_layout(checkpoint, session, layout, settings, state, slots, find_written)
     else:
         missing = partial(_missing, watch, offsets, settings)
         layout = replace_query(
-            checkpoint, session, layout, settings, state, slots, start, missing, results
+            checkpoint, session, layout, settings, state, slots, start, missing, find_written
         )
     checkpoint.remove_other_queries()
     config_topic = ConfigTopic(
@@ -248,14 +248,19 @@ def _run_job(
 
 
 def topics_with_results(offsets: KafkaOffsets, topics: Topics) -> set[str]:
-    """Return the topics of results to which records were written, even if none is left."""
+    """Return the topics of results to which records were written, even if none is left.
+
+    A topic that the job has no right to read counts if it has anything, though it may be what
+    aborted transactions have left.
+    """
     partitions = offsets.partitions()
     names = [topics.alarms, *map(topics.of, topics.channels)]
     places = [(name, number) for name in names for number in range(partitions.get(name, 0))]
     begins = offsets.begins(places)
     # Records of an aborted transaction move the end, too, but consumers never receive them.
-    after = offsets.after_last_records(offsets.ends(places), begins)
-    return {name for name, number in places if after.get((name, number)) or begins[name, number]}
+    ends = offsets.ends(places)
+    after = offsets.after_last_records(ends, begins)
+    return {it[0] for it in places if after.get(it, ends.get(it)) or begins.get(it)}
 
 
 def _missing(

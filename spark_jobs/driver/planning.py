@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     # Returns the problems of a plan whose buffered events cannot be read again.
     Missing = Callable[[Plan], Sequence[str]]
+    FindWritten = Callable[[], Collection[str]]
 
 _log = logging.getLogger(__name__)
 
@@ -79,7 +80,7 @@ def prepare_layout(
     settings: Settings,
     values: Mapping[bytes, bytes],
     slots: int,
-    written: Collection[str] = (),
+    find_written: FindWritten = tuple,
 ) -> Layout:
     """Return the layout of the query; plan a rebuild if the checkpoint has no query.
 
@@ -97,8 +98,9 @@ def prepare_layout(
         Newest value of each key of the state topic.
     slots : int
         Wanted number of slots.
-    written : collection of str
-        Topics of results of the installation to which records were written.
+    find_written : callable
+        Returns the topics of results of the installation to which records were written. Called only
+        if the answer matters.
 
     Raises
     ------
@@ -119,13 +121,13 @@ def prepare_layout(
         _check_newest(layout, read_generations(values))
         return layout
     if settings.without_checkpoint == "beginning":
-        if values or written:
+        if values or find_written():
             _forget_state(settings, values)
         return layout
     generations = read_generations(values)
     if not generations:
         # A query whose first batch was not written begins again.
-        if written and checkpoint.query_id() is None:
+        if checkpoint.query_id() is None and (written := find_written()):
             raise _lost_state("COINCIDE_CHECKPOINT: is empty, and", settings, written)
         return layout
     plan = _plan_rebuild(session, layout, generations, slots, settings.without_checkpoint)
@@ -141,7 +143,7 @@ def replace_query(
     slots: int,
     start: WithoutCheckpoint,
     missing: Missing,
-    written: Collection[str] = (),
+    find_written: FindWritten = tuple,
 ) -> Layout:
     """Replace the query of a checkpoint as if the checkpoint were empty; return its new layout.
 
@@ -150,7 +152,7 @@ def replace_query(
 
     Parameters
     ----------
-    checkpoint, session, settings, values, slots, written
+    checkpoint, session, settings, values, slots, find_written
         See `prepare_layout`.
     layout : Layout
         Layout that the checkpoint has, with another id: copies of the checkpoint are refused from
@@ -183,7 +185,7 @@ def replace_query(
                 "written again with the same alarm_id), or without options if this version wrote "
                 "the checkpoint"
             )
-        if written:
+        if written := find_written():
             raise _lost_state("the checkpoint is empty, and", settings, written)
         replace_layout(checkpoint, layout)
         return layout

@@ -1,10 +1,17 @@
-"""Arguments of the job."""
+"""Arguments of the job, and what it looks for at its start."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
 import pytest
 
-from spark_jobs.main import read_start
+from correlation.kinds import topics_of
+from spark_jobs.main import read_start, topics_with_results
+
+if TYPE_CHECKING:
+    from kafka_client.topic_offsets import KafkaOffsets
 
 
 @pytest.mark.parametrize(
@@ -36,3 +43,31 @@ def test_wrong_options_are_refused(
         read_start(arguments)
     assert ended.value.code == 2
     assert problem in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "after", "has_results"),
+    [
+        (0, 0, {}, False),
+        # The records are those of an aborted transaction.
+        (0, 5, {0: 0}, False),
+        (0, 5, {0: 3}, True),
+        # None is left.
+        (5, 5, {0: 0}, True),
+        # The job may not read the topic.
+        (0, 5, {}, True),
+    ],
+)
+def test_topics_with_results(
+    begin: int, end: int, after: dict[int, int], *, has_results: bool
+) -> None:
+    topics = topics_of("p")
+    place = (topics.alarms, 0)
+    offsets = SimpleNamespace(
+        partitions=lambda: {topics.alarms: 1},
+        begins=lambda _: {place: begin},
+        ends=lambda _: {place: end},
+        after_last_records=lambda *_: {(topics.alarms, it): at for it, at in after.items()},
+    )
+    found = topics_with_results(cast("KafkaOffsets", offsets), topics)
+    assert found == ({topics.alarms} if has_results else set())

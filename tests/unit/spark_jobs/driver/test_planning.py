@@ -22,7 +22,7 @@ from spark_jobs.worker.slot_records import SlotRecord
 from tests.support.messages import naming
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
     from contextlib import AbstractContextManager
 
     from pyspark.sql import SparkSession
@@ -135,7 +135,7 @@ def replace(
     start: WithoutCheckpoint,
     values: Mapping[bytes, bytes],
     problems: list[str] | None = None,
-    written: Collection[str] = (),
+    find_written: Callable[[], Collection[str]] = tuple,
 ) -> Layout:
     """Start as ordered, with three wanted slots."""
     stored = open_layout(checkpoint, SESSION, 2)
@@ -146,7 +146,7 @@ def replace(
         return problems or [] if any(sources) else []
 
     return replace_query(
-        checkpoint, SESSION, layout, settings(), values, 3, start, missing, written
+        checkpoint, SESSION, layout, settings(), values, 3, start, missing, find_written
     )
 
 
@@ -198,7 +198,11 @@ def test_new_installation_begins_whatever_is_ordered() -> None:
 
 @pytest.mark.usefixtures("removed")
 def test_results_without_state_are_not_written_again_unless_ordered() -> None:
-    checkpoint, written = Files(), {"p.alarms"}
+    checkpoint = Files()
+
+    def written() -> set[str]:
+        return {"p.alarms"}
+
     write_layout(checkpoint, Layout(1, (0, 1), "former", 0))
     layout = open_layout(checkpoint, SESSION, 2)
     before = dict(checkpoint.files)
@@ -206,7 +210,7 @@ def test_results_without_state_are_not_written_again_unless_ordered() -> None:
         with pytest.raises(RebuildError, match=r"p\.state, although .* p\.alarms"):
             prepare_layout(checkpoint, SESSION, layout, settings(without), {}, 2, written)
         with pytest.raises(RebuildError, match=r"p\.state, although .* p\.alarms"):
-            replace(checkpoint, without, {}, written=written)
+            replace(checkpoint, without, {}, find_written=written)
     assert checkpoint.files == before
     found = prepare_layout(checkpoint, SESSION, layout, settings("beginning"), {}, 2, written)
     assert found == layout
@@ -215,7 +219,7 @@ def test_results_without_state_are_not_written_again_unless_ordered() -> None:
     write_layout(begun, layout)
     begun.write("query/metadata", b'{"id":"q"}')
     assert prepare_layout(begun, SESSION, layout, settings(), {}, 2, written) == layout
-    assert replace(checkpoint, "beginning", {}, written=written).id == "new"
+    assert replace(checkpoint, "beginning", {}, find_written=written).id == "new"
 
 
 def test_start_from_now_gives_up_the_buffered_events(removed: list[bytes]) -> None:
