@@ -11,10 +11,10 @@ INSTALLED := $(VENV)/.installed
 STACKED := kafka or spark
 # A crash of a worker is a failed test. With a new worker, the run may not end.
 CRASHES := --max-worker-restart=0
-PARALLEL := $(BIN)/pytest -q -n auto --maxprocesses=8 $(CRASHES)
+PARALLEL = $(CHECKED) $(BIN)/pytest -q -n auto --maxprocesses=8 $(CRASHES)
 # Tests with Kafka or Spark run in three processes, each with its own broker: they often wait. The
 # tests of a file run in one process, because they share a job. tests/conftest.py orders the files.
-THREE := $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder $(CRASHES)
+THREE = $(CHECKED) $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder $(CRASHES)
 # Pictures of the console in the documentation, as tests/integration/test_console.py names them.
 PICTURES := overview-desktop-light streams-desktop-light stream-desktop-light \
   conditions-desktop-light condition-desktop-light list-desktop-light alarms-desktop-light \
@@ -24,10 +24,11 @@ PICTURES := overview-desktop-light streams-desktop-light stream-desktop-light \
 export NUMBA_CACHE_DIR := $(or $(shell $(PYTHON) -m cli.kernels 2>/dev/null),$(CURDIR)/.cache/numba/none)
 # Processes start faster with compiled modules, which images often disable.
 unexport PYTHONDONTWRITEBYTECODE
-# Touched when the kernels of the job are compiled. Jobs that start together would each do it.
-KERNELS := $(NUMBA_CACHE_DIR)/.compiled
-# In kernels that are compiled with it, an index out of bounds raises an error.
+# In kernels that are compiled with it, an index out of bounds raises an error. All tests use such
+# kernels.
 CHECKED := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(NUMBA_CACHE_DIR)-checked
+# Touched when the kernels of the job are compiled. Jobs that start together would each do it.
+KERNELS := $(NUMBA_CACHE_DIR)-checked/.compiled
 
 .DEFAULT_GOAL := help
 .PHONY: help setup jars clients kernels classes pins dashboards docs sbom screenshots check static test \
@@ -56,15 +57,15 @@ clients: ## fetch the packages of the example for kafkajs, if npm is installed
 	@cd tests/clients && npm ci --no-audit --no-fund \
 	  || echo "kafkajs could not be installed: its test will be skipped, or fail if CI is set" >&2
 
-kernels: $(KERNELS) ## compile the kernels of the demo and of tests, which their first job does otherwise
+kernels: $(KERNELS) ## compile the kernels of the jobs of tests, which their first job does otherwise
 
 $(KERNELS): $(INSTALLED)
-	$(BIN)/python -m spark_jobs.worker.warm_up
+	$(CHECKED) $(BIN)/python -m spark_jobs.worker.warm_up
 	@touch $@
 
 classes: jars kernels ## store Java's classes, with which the jobs of tests start faster
 	@mkdir -p build
-	$(BIN)/python -m tests.support.java_archive > build/java_archive.log 2>&1 \
+	$(CHECKED) $(BIN)/python -m tests.support.java_archive > build/java_archive.log 2>&1 \
 	  || echo "Java's classes are not stored: jobs start slower; see build/java_archive.log" >&2
 
 pins: setup ## update the SHA-256 of the archives after a change of cli/stack/ivy.xml
@@ -94,12 +95,12 @@ static: setup
 	$(BIN)/deptry .
 
 test: setup jars clients kernels classes ## run the tests that every change must pass, on a real Kafka and a real Spark
-	$(CHECKED) $(PARALLEL) -m "not ($(STACKED) or nightly)"
+	$(PARALLEL) -m "not ($(STACKED) or nightly)"
 	$(THREE) -m "($(STACKED)) and not nightly" tests/integration tests/rest
 
 nightly: export HYPOTHESIS_PROFILE := thorough
 nightly: setup jars clients kernels classes ## all tests, with more examples
-	$(CHECKED) $(PARALLEL) -m "not ($(STACKED))"
+	$(PARALLEL) -m "not ($(STACKED))"
 	$(THREE) -m "$(STACKED)" tests/integration tests/rest
 	HYPOTHESIS_PROFILE=deep $(PARALLEL) tests/conformance/test_many_pairs.py
 
