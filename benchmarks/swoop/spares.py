@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 STREAMS = ("stable", "bursts", "messages")
 # Spare pairs as parts of k.
-PARTS = (0.1, 1, 4)
+PARTS = (0, 0.1, 1, 4)
 _WINDOW, _K, _SETS, _PIECE = 10_000, 50, 40_000, 100
 
 

@@ -123,7 +123,9 @@ class ForkServer:
             self._leave(client, streams)
             return request
         else:
-            client.sendall(b"+")
+            # A client that was terminated meanwhile is noticed below.
+            with suppress(OSError):
+                client.sendall(b"+")
             process_fd = os.pidfd_open(process)
             self._processes[process_fd] = self._clients[client.fileno()] = (process, client)
             self._selector.register(process_fd, selectors.EVENT_READ)
