@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import urlsplit
 
 import pytest
 import schemathesis
 from httpx import codes
 from pydantic import TypeAdapter
-from schemathesis.engine import events, from_schema
 
 from correlation.kinds import KINDS
 from correlation.topk.condition import build_condition
@@ -26,6 +24,7 @@ from service.app import create_app
 from service.documents.fields import Document
 from service.documents.models import ConditionDocument
 from tests.rest.running import fresh_settings
+from tests.support.generated_requests import send_generated
 from tests.support.kafka import Sent, produce
 from tests.support.patience import wait_until
 
@@ -105,30 +104,12 @@ def run(app: FastAPI, path: str = "", accept: str | None = None) -> Found:
     if accept is not None:
         schema.config.update(headers={"Accept": accept})
     schema.config.seed = 1
-    complaints: list[str] = []
-    statuses: Counter[int] = Counter()
-    succeeded: set[tuple[str, str]] = set()
-    for event in from_schema(schema).execute():
-        if isinstance(event, events.ScenarioFinished):
-            for interaction in event.recorder.interactions.values():
-                if interaction.response is not None:
-                    statuses[interaction.response.status_code] += 1
-                    succeeded |= content_of(interaction)
-        elif isinstance(event, events.NonFatalError):
-            complaints.append(f"{event.label}: {event.value}")
-        elif isinstance(event, events.FatalError):
-            complaints.append(str(event.exception))
-        elif isinstance(event, events.EngineFinished):
-            complaints += [f"{it.operation}: {it.title}: {it.message}" for it in event.failures]
-    return Found(complaints, statuses, succeeded)
-
-
-def content_of(interaction: Any) -> set[tuple[str, str]]:  # noqa: ANN401 - of schemathesis
-    """Return the path and the content type of an answer of 200."""
-    if interaction.response.status_code != codes.OK:
-        return set()
-    path = urlsplit(interaction.request.uri).path
-    return {(path, str(interaction.response.headers["content-type"][0]))}
+    found = send_generated(schema)
+    return Found(
+        found.errors + found.failures,
+        Counter(it.status for it in found.answers),
+        {(it.path, it.content_type) for it in found.answers if it.status == codes.OK},
+    )
 
 
 @pytest.mark.parametrize("app", ["pair"], indirect=True)
