@@ -1,9 +1,10 @@
 """Abuse a service for some time: `python -m benchmarks.abuse --seconds 3600`.
 
-A service with access control, as a process of its own on an embedded broker, is sent ten kinds of
-abuse at once, round after round, while an honest client reads and writes. The run fails if a
-request of the honest client fails, if an answer to abuse is an internal error, if the log contains
-a forged line, or if the service needs more than `MAX_GROWTH_BYTES` more memory than after the first
+A service with access control by keys and tokens, as a process of its own on an embedded broker, is
+sent ten kinds of abuse at once, round after round, while an honest client reads and writes. The run
+fails if a request of the honest client fails, if an answer to abuse is an internal error, if the
+log contains a forged line, if the issuer of the tokens is asked for its keys more often than twice
+a minute, or if the service needs more than `MAX_GROWTH_BYTES` more memory than after the first
 rounds.
 """
 
@@ -28,7 +29,9 @@ from benchmarks.report import Report
 from cli.stack.broker import EmbeddedBroker
 from correlation.resources.topics import Topics
 from service.access.keys import new_key, write_keys
+from service.access.signing_keys import MIN_INTERVAL_SECONDS
 from tests.support.command import service_process
+from tests.support.issuer import AUDIENCE, Issuer, running_issuer
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.raw_http import memory_of
 
@@ -66,6 +69,8 @@ class Abused(NamedTuple):
         end, in bytes.
     seconds
         Length of the run.
+    asked
+        Number of requests of the service to the issuer of tokens.
     """
 
     outcomes: dict[str, Counter[str]]
@@ -74,6 +79,7 @@ class Abused(NamedTuple):
     failures: list[str]
     memory: tuple[int, int, int]
     seconds: float
+    asked: int
 
 
 class Abuse:
@@ -121,6 +127,7 @@ class Abuse:
             self._failures,
             (memory[0], memory[1], memory[2]),
             time.monotonic() - begin,
+            len(self._target.issuer.requests),
         )
 
     async def _repeat(self, number: int, kind: str, stop: asyncio.Event) -> None:
@@ -143,14 +150,22 @@ class Abuse:
             await self._expect("GET", "/v1/streams/honest", (200,))
             await self._expect("GET", "/v1/alarms?limit=1", (200,))
             await self._expect("GET", "/livez", (200,))
+            token = self._target.issuer.token()
+            await self._expect("GET", "/v1/streams/honest", (200,), token=token)
             await asyncio.sleep(_HONEST_PAUSE_SECONDS)
 
     async def _expect(
-        self, method: str, path: str, wanted: tuple[int, ...], document: object = None
+        self,
+        method: str,
+        path: str,
+        wanted: tuple[int, ...],
+        document: object = None,
+        token: str | None = None,
     ) -> None:
+        headers = None if token is None else {"Authorization": f"Bearer {token}"}
         begin = time.monotonic()
         try:
-            answer = await self._client.request(method, path, json=document)
+            answer = await self._client.request(method, path, json=document, headers=headers)
         except httpx.HTTPError as error:
             self._failures.append(f"honest client: {method} {path}: {error!r}")
             return
@@ -178,7 +193,8 @@ def report(abused: Abused) -> Report:
         f"{abused.seconds:,.0f} seconds. {len(abused.honest):,} requests of the honest client, "
         f"answered after {middle:.1f} s in the median and {longest:.1f} s at most; failures of all "
         f"kinds: {len(abused.failures)}. Memory of the service: {begin} at the begin, {settled} "
-        f"after the first round of each kind, {end} at the end.",
+        f"after the first round of each kind, {end} at the end. Requests to the issuer "
+        f"of tokens: {abused.asked:,}.",
         ("kind", "rounds", "answers by status"),
         [
             [kind, f"{abused.rounds[kind]:,}", describe(found)]
@@ -195,11 +211,13 @@ def run(seconds: float, folder: Path) -> Abused:
     }
     keys = folder / "keys.json"
     write_keys(keys, [key for key, _ in made.values()])
-    environment = {
-        "COINCIDE_KEYS_FILE": str(keys),
-        "COINCIDE_REQUEST_TIMEOUT_SECONDS": _REQUEST_SECONDS,
-    }
-    with EmbeddedBroker(data=folder / "broker") as broker:
+    with EmbeddedBroker(data=folder / "broker") as broker, running_issuer() as issuer:
+        environment = {
+            "COINCIDE_KEYS_FILE": str(keys),
+            "COINCIDE_OIDC_ISSUER": issuer.url,
+            "COINCIDE_OIDC_AUDIENCE": AUDIENCE,
+            "COINCIDE_REQUEST_TIMEOUT_SECONDS": _REQUEST_SECONDS,
+        }
         process, url = service_process(broker.bootstrap, PREFIX, folder, environment)
         process.start()
         try:
@@ -211,11 +229,14 @@ def run(seconds: float, folder: Path) -> Abused:
                 broker.bootstrap,
                 topics.config,
                 topics.alarms,
+                issuer,
+                # It has a key of its own, and no server.
+                Issuer(port=0),
             )
             found = asyncio.run(_abuse(target, url, made["editor"][1], process, seconds))
         finally:
             process.stop()
-    found.failures.extend(_problems(found, forged_lines(process.log_path)))
+    found.failures.extend(problems(found, forged_lines(process.log_path)))
     return found
 
 
@@ -227,11 +248,16 @@ async def _abuse(
         return await Abuse(target, client, process.pid or 0).run(seconds)
 
 
-def _problems(found: Abused, lines: Iterable[str]) -> Iterator[str]:
+def problems(found: Abused, lines: Iterable[str]) -> Iterator[str]:
+    """Yield what is wrong after a run: forged lines, growth of memory, requests to the issuer."""
     yield from lines
     _, settled, end = found.memory
     if end - settled > MAX_GROWTH_BYTES:
         yield f"memory: {settled:,} bytes, then {end:,}"
+    # A request for the address of the keys, and one for the keys. Without any, tokens are off.
+    most = 2 * (1 + int(found.seconds / MIN_INTERVAL_SECONDS))
+    if not 1 <= found.asked <= most:
+        yield f"issuer: {found.asked:,} requests; must be 1 to {most}"
 
 
 def _is_ready(url: str) -> bool:

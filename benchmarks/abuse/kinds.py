@@ -11,8 +11,10 @@ import base64
 import json
 import secrets
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
+
+import jwt
 
 from tests.support.kafka import Sent, produce
 from tests.support.raw_http import DROPPED, RawClient, request
@@ -20,6 +22,8 @@ from tests.support.results import headers_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
+
+    from tests.support.issuer import Issuer
 
 # A first digit of 5 other than 503, which is the answer to overload.
 FORBIDDEN = frozenset({"500", "501", "502", "504"})
@@ -41,6 +45,10 @@ class Target(NamedTuple):
         API key of a viewer, which the abusers have.
     bootstrap, config_topic, alarm_topic
         Kafka, and topics of the service.
+    issuer
+        Issuer of the tokens that the service accepts.
+    forger
+        Another issuer, whose keys have the ids of those of the issuer.
     """
 
     port: int
@@ -48,6 +56,8 @@ class Target(NamedTuple):
     bootstrap: str
     config_topic: str
     alarm_topic: str
+    issuer: Issuer
+    forger: Issuer
 
 
 class Round:
@@ -127,7 +137,8 @@ async def header_tricks(it: Round) -> None:
         "Host : localhost",
         "Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings",
     )
-    await it.ask_all(request("GET", "/v1/streams", [trick]) for trick in tricks)
+    # With credentials: otherwise those that a parser accepts would be refused for the lack of them.
+    await it.ask_all(request("GET", "/v1/streams", [it.rights, trick]) for trick in tricks)
 
 
 async def path_tricks(it: Round) -> None:
@@ -148,16 +159,31 @@ async def path_tricks(it: Round) -> None:
 
 
 async def forged_tokens(it: Round) -> None:
-    """Send tokens with no signature, wrong ones, and random ones."""
+    """Send tokens without a signature, with wrong ones, and signed ones with wrong claims.
+
+    They name a key of the issuer, or one that it does not have, for which the service asks it.
+    """
 
     def part(document: object) -> str:
         return base64.urlsafe_b64encode(json.dumps(document).encode()).rstrip(b"=").decode()
 
-    claims = part({"sub": "eve", "roles": ["admin"], "exp": 4_102_444_800})
+    issuer, forger = it.target.issuer, it.target.forger
+    admin: dict[str, Any] = {"sub": "eve", "roles": ["admin"]}
+    claims = part(issuer.claims(**admin))
+    (real,), unknown = issuer.keys, secrets.token_hex(4)
+    own = forger.keys[real]
     tokens = [
-        f"{part({'alg': 'none'})}.{claims}.",
-        f"{part({'alg': 'HS256', 'kid': 'a'})}.{claims}.{secrets.token_urlsafe(32)}",
-        f"{part({'alg': 'RS256', 'kid': secrets.token_hex(4)})}.{claims}.{'A' * 342}",
+        f"{part({'alg': 'none', 'kid': real})}.{claims}.",
+        f"{part({'alg': 'HS256', 'kid': real})}.{claims}.{secrets.token_urlsafe(32)}",
+        f"{part({'alg': 'RS256', 'kid': real})}.{claims}.{'A' * 342}",
+        *(
+            jwt.encode(issuer.claims(**admin), own, algorithm="RS256", headers=headers)
+            for headers in ({"kid": real}, {"kid": unknown}, None)
+        ),
+        issuer.token(**admin, aud="other"),
+        issuer.token(**admin, iss="https://evil.example.com"),
+        issuer.token(**admin, exp=1_000_000_000),
+        issuer.token(sub="eve", roles=["emperor"]),
         "a.b.c",
         "x" * 50_000,
     ]
