@@ -47,7 +47,7 @@ class Protected(NamedTuple):
 def protected(
     kafka_bootstrap: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Protected]:
-    """Run a service with keys and an issuer of tokens; the editor has rights to `a-`."""
+    """Run a service with keys and an issuer; the editor and the role `payments` may write `a-`."""
     path = tmp_path_factory.mktemp("access") / "keys.json"
     made = {
         "viewer": new_key("vera", "viewer", (), NOW_US),
@@ -61,6 +61,7 @@ def protected(
             keys_file=path,
             oidc_issuer=issuer.url,
             oidc_audience=AUDIENCE,
+            oidc_roles={"editor": "editor", "viewer": "viewer", "payments": "editor:a-"},
             requests_per_second=0,
         )
         with running(settings) as service:
@@ -281,6 +282,45 @@ def test_token_of_the_issuer_is_accepted_and_audited(protected: Protected) -> No
     old = {"Authorization": f"Bearer {issuer.token(exp=1_700_000_000)}"}
     assert client.get("/v1/streams", headers=old).status_code == 401
     assert client.get("/v1/streams", headers={"X-API-Key": issuer.token()}).is_success
+
+
+def test_token_of_a_role_with_a_prefix_has_the_rights_of_such_a_key(protected: Protected) -> None:
+    client = protected.service.client
+    text = protected.issuer.token(sub="grace", roles=["payments"])
+    token = {"Authorization": f"Bearer {text}"}
+    assert protected.editor.put("/v1/streams/a-by-key", json=stream("t")).status_code == 201
+    created = client.put("/v1/streams/a-by-token", json=stream("t"), headers=token)
+    assert created.status_code == 201
+    assert protected.admin.put("/v1/streams/b-token", json=stream("t")).status_code == 201
+    resources = [{"kind": "stream", "name": name, **stream("t")} for name in ("a-new", "b-new")]
+    for method, path, body in (
+        ("PUT", "/v1/streams/b-token", stream("t-other")),
+        ("PUT", "/v1/streams/b-unknown", stream("t")),
+        ("DELETE", "/v1/streams/b-token", None),
+        ("POST", "/v1/streams/b-token/reset-watermark", None),
+        ("PUT", "/v1/config", {"resources": resources}),
+        ("PUT", "/v1/job/slots", {"slots": 3}),
+    ):
+        refused = client.request(method, path, json=body, headers=token)
+        assert (refused.status_code, refused.json()["error_code"]) == (403, 40301), path
+    (by_key,), (by_token,) = (audited(protected, it, 1) for it in ("a-by-key", "a-by-token"))
+    assert by_key["who"]["names"] == ["a-"]
+    own = {"name": "grace", "method": "token", "key_id": None}
+    assert by_token["who"] == by_key["who"] | own
+    assert by_token.keys() == by_key.keys()
+    same = ("action", "kind", "address", "before")
+    assert [by_token[it] for it in same] == [by_key[it] for it in same]
+    assert client.delete("/v1/streams/a-by-token", headers=token).is_success
+    assert audited(protected, "b-token", 1)[1:] == []
+
+
+def test_audit_record_has_the_address_of_the_connection(protected: Protected) -> None:
+    # From this machine, from which servers believe such headers.
+    headers = {"X-Forwarded-For": "9.9.9.9", "X-Real-IP": "9.9.9.9", "Forwarded": "for=9.9.9.9"}
+    path = "/v1/streams/a-forwarded"
+    assert protected.editor.put(path, json=stream("t"), headers=headers).is_success
+    (found,) = audited(protected, "a-forwarded", 1)
+    assert found["address"] == "127.0.0.1"
 
 
 def test_nothing_is_written_without_its_audit_record(kafka_bootstrap: str, tmp_path: Path) -> None:
