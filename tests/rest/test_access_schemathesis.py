@@ -144,10 +144,17 @@ def test_viewer_reads_and_writes_nothing(protected: Protected, method: str) -> N
     assert ends(protected.settings) == before
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("role", ["editor", pytest.param("admin", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(
+    ("method", "role"),
+    [
+        ("key", "editor"),
+        # test_access.py has a shorter test of the rights of such a token.
+        pytest.param("token", "editor", marks=pytest.mark.nightly),
+        *(pytest.param(method, "admin", marks=pytest.mark.nightly) for method in METHODS),
+    ],
+)
 def test_no_request_of_a_writer_fails_the_service(
-    protected: Protected, role: str, method: str
+    protected: Protected, method: str, role: str
 ) -> None:
     topic = protected.settings.topics.config
     begin = ends(protected.settings)[topic, 0]
