@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +55,23 @@ def describe_set_aside(letter: Mapping[str, Any]) -> str:
 
 
 def write_json_line(value: object) -> None:
-    """Write a value as one line on standard output."""
-    sys.stdout.buffer.write(orjson.dumps(value) + b"\n")
+    r"""Write a value as one line of JSON on standard output.
+
+    In a terminal, unprintable characters are written as \uXXXX: control characters and those that
+    reverse the direction of writing. A file or a pipe gets them as they are.
+    """
+    line = orjson.dumps(value)
+    if sys.stdout.isatty():
+        line = _escape_unprintable(line.decode()).encode()
+    sys.stdout.buffer.write(line + b"\n")
     sys.stdout.buffer.flush()
+
+
+def _escape_unprintable(text: str) -> str:
+    """Return JSON with the unprintable characters of its strings as escape sequences.
+
+    JSON without spaces has such characters in its strings only.
+    """
+    if text.isprintable():
+        return text
+    return "".join(it if it.isprintable() else json.dumps(it)[1:-1] for it in text)
