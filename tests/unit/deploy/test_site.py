@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from deploy.markdown import plain
 from deploy.site.build import DOCS, build
@@ -23,17 +24,22 @@ LOADED = {"script": "src", "img": "src", "link": "href", "iframe": "src", "sourc
 IMPORTED = re.compile(r"url\(\s*['\"]?([^'\")]+)|@import\s+['\"]([^'\"]+)")
 
 
-class Loads(HTMLParser):
-    """Collects the addresses that a page loads."""
+class PageParts(HTMLParser):
+    """Collects the addresses that a page loads, and the ids of its elements."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: Path) -> None:
         super().__init__()
         self.addresses: list[str] = []
+        self.ids: set[str] = set()
+        self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        address = dict(attrs).get(LOADED.get(tag, ""))
+        attributes = dict(attrs)
+        address = attributes.get(LOADED.get(tag, ""))
         if address is not None:
             self.addresses.append(address)
+        if "id" in attributes:
+            self.ids.add(attributes["id"] or "")
 
 
 @pytest.fixture(scope="module")
@@ -66,13 +72,22 @@ def test_site_has_every_page_and_the_search_index(site: Path) -> None:
 def test_site_loads_nothing_from_other_hosts(site: Path) -> None:
     loaded = []
     for path in site.rglob("*.html"):
-        page = Loads()
-        page.feed(path.read_text(encoding="utf-8"))
-        loaded += page.addresses
+        loaded += PageParts(path).addresses
     for path in site.rglob("*.css"):
         loaded += [one or other for one, other in IMPORTED.findall(path.read_text("utf-8"))]
     assert len(loaded) > 100
     assert [it for it in loaded if re.match(r"(?!data:)(?:\w+:|//)", it)] == []
+
+
+def test_every_alert_links_to_an_element_of_the_runbook(site: Path) -> None:
+    groups = yaml.safe_load((DOCS.parent / "deploy" / "alerts.yml").read_text("utf-8"))["groups"]
+    links = [it["annotations"]["runbook_url"] for group in groups for it in group["rules"]]
+    assert len(links) > 10
+    # Before the fragment: the external label, or the path in this repository.
+    (address,) = {it.partition("#")[0] for it in links}
+    assert "docs/runbook.md" in address
+    ids = PageParts(site / "runbook.html").ids
+    assert [it for it in links if it.partition("#")[2] not in ids] == []
 
 
 def test_reference_has_every_operation_and_document(site: Path, openapi: dict[str, Any]) -> None:
