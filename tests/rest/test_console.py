@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 import re
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from cli.stack.broker import free_port
-from correlation.result_format import ListName
-from correlation.topk.results import PRESENT
 from tests.rest.running import Service, fresh_settings, running
 from tests.support.browser import PHONE, Tab, chromium, tab
 from tests.support.kafka import Sent, produce
@@ -285,69 +282,6 @@ def test_records_of_any_shape_are_shown(service: Service, opened: Tab) -> None:
         expect(page.locator("details pre")).not_to_contain_text("\u202e")
 
 
-def test_further_keys_of_a_list_have_a_link(service: Service, opened: Tab) -> None:
-    sets = {**STREAM, "max_uncertainty": "0s", "partitioning": "grid", "tokens": "tags"}
-    pairs = {"kind": "topk_similarity", "a": "sets", "k": 2, "window": "10s"}
-    assert service.client.put("/v1/streams/sets", json=sets).is_success
-    assert service.client.put("/v1/conditions/lists", json=pairs).is_success
-    names = [f"key-{number:03}" for number in range(101)]
-    value = json.dumps({"v": 1, "items": []}).encode()
-    lists = [Sent(value, ListName("lists", it.encode()).record_key()) for it in names]
-    produce(service.settings.bootstrap, service.settings.topics.of(PRESENT), lists)
-    page = opened.page
-    visit(page, "conditions/lists")
-    keys = page.get_by_role("list", name="Keys").get_by_role("link")
-    expect(keys).to_have_text(names[:100])
-    more = page.get_by_role("link", name="More keys")
-    more.click()
-    expect(keys).to_have_text(names[100:])
-    expect(more).to_have_count(0)
-
-
-def test_hostile_lists_are_shown_as_text(service: Service, opened: Tab) -> None:
-    sets = {**STREAM, "max_uncertainty": "0s", "partitioning": "grid", "tokens": "tags"}
-    pairs = {"kind": "topk_similarity", "a": "sets", "k": 2, "window": "10s"}
-    assert service.client.put("/v1/streams/sets", json=sets).is_success
-    assert service.client.put("/v1/conditions/hostile", json=pairs).is_success
-    common = {"rank": 1, "similarity": 0.5, "overlap": 1, "sizes": [2, 2]}
-    items = [
-        {**common, "rank": rank, "older": hostile, "newer": hostile}
-        for rank, payload in enumerate(PAYLOADS, start=1)
-        for hostile in [{"stream": payload, "id": payload, "time": 5}]
-    ]
-    value = json.dumps({"v": 1, "items": items}).encode()
-    # Keys of records are bytes: U+0000 is written as it is.
-    whole = items[0]
-    malformed = [{"older": None}, {**whole, "sizes": 5}, *({**whole, "rank": it} for it in SHAPES)]
-    written = dict.fromkeys(PAYLOADS, value) | {
-        "null": b'{"v": 1, "items": [null]}',
-        **{
-            f"shape-{number}": json.dumps({"v": 1, "items": [it]}).encode()
-            for number, it in enumerate(malformed)
-        },
-    }
-    lists = [
-        Sent(it, ListName("hostile", key.encode()).record_key()) for key, it in written.items()
-    ]
-    produce(service.settings.bootstrap, service.settings.topics.of(PRESENT), lists)
-    page = opened.page
-    path = "/v1/conditions/hostile/topk"
-    wait_until(lambda: len(service.client.get(path).json()["keys"]) == len(written))
-    visit(page, "conditions/hostile")
-    keys = page.get_by_role("list", name="Keys").get_by_role("link")
-    expect(keys).to_have_count(len(written))
-    for address in [it.get_attribute("href") or "" for it in keys.all()]:
-        visit(page, address.removeprefix("#/"))
-        expect(page.get_by_role("heading", name="Present list")).to_be_visible()
-        assert page.locator("img[src=x], svg[onload], [onerror], main script").count() == 0
-    visit(page, f"conditions/hostile?key={quote(PAYLOADS[0])}")
-    rows = page.get_by_role("table", name="Items").get_by_role("row")
-    for payload in PAYLOADS[:6]:
-        expect(rows.filter(has_text=payload)).to_have_count(1)
-    visit(page, "conditions/hostile?key=null")
-    expect(page.get_by_text("cannot be shown: unreadable")).to_be_visible()
-
-
 def test_form_checks_a_condition_while_one_types(service: Service, opened: Tab) -> None:
     register(service)
     page = opened.page
@@ -428,6 +362,59 @@ def test_console_works_with_the_keyboard_alone(service: Service, opened: Tab) ->
         page.keyboard.press("Tab")
         page.keyboard.type(typed)
     expect(page.get_by_text("● valid")).to_be_visible()
+    optional = page.locator("details", has_text="Optional fields")
+    first, second = optional.locator("input, select, textarea").all()[:2]
+    expect(first).to_be_hidden()
+    page.keyboard.press("Tab")
+    expect(optional.locator("summary")).to_be_focused()
+    expect(page.locator(":focus")).to_have_css("outline-style", "solid")
+    page.keyboard.press("Enter")
+    for field in (first, second):
+        page.keyboard.press("Tab")
+        expect(field).to_be_focused()
+    for _ in range(2):
+        page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Space")
+    expect(first).to_be_hidden()
+    expect(optional.locator("summary")).to_be_focused()
+
+
+def test_alarms_are_filtered_and_paused_with_the_keyboard_alone(
+    service: Service, opened: Tab
+) -> None:
+    register(service)
+    page = opened.page
+    visit(page, "alarms")
+    page.get_by_role("heading", name="Alarms", level=1).focus()
+    typing = page.get_by_label("Condition")
+    page.keyboard.press("Tab")
+    expect(typing).to_be_focused()
+    page.keyboard.type("keyed")
+    # The join key is between the two.
+    for _ in range(2):
+        page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="Filter")).to_be_focused()
+    expect(page.locator(":focus")).to_have_css("outline-style", "solid")
+    page.keyboard.press("Space")
+    expect(page).to_have_url(re.compile("#/alarms.condition=keyed$"))
+    expect(page.get_by_role("heading", name="Alarms", level=1)).to_be_focused()
+    expect(typing).to_have_value("keyed")
+    expect(page.get_by_text("● live")).to_be_visible()
+    pause = page.get_by_role("button", name="Pause")
+    # The two fields, Filter, and the link to all alarms are before it.
+    for _ in range(5):
+        page.keyboard.press("Tab")
+    expect(pause).to_be_focused()
+    expect(page.locator(":focus")).to_have_css("outline-style", "solid")
+    page.keyboard.press("Space")
+    expect(pause).to_have_attribute("aria-pressed", "true")
+    send(service, alarm(51, "mic-51", "geo-51", condition="keyed"))
+    expect(page.get_by_text("1 of them wait")).to_be_visible()
+    expect(page.locator(".alarm")).to_have_count(0)
+    expect(pause).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(pause).to_have_attribute("aria-pressed", "false")
+    expect(page.locator(".alarm")).to_contain_text("mic-51")
 
 
 def test_console_goes_on_while_the_service_is_away(kafka_bootstrap: str, browser: Browser) -> None:
