@@ -132,8 +132,26 @@ class Watcher:
         command = [PROMETHEUS or "", *(f"--{name}={value}" for name, value in options.items())]
         self.process = ChildProcess("prometheus", command, folder / "prometheus.log")
 
-    def ask(self, asked: Asked) -> list[dict[str, Any]]:
-        """Return the series of a query that have a number, as a viewer of the panel sees them."""
+    def ask(self, asked: Asked, end: float | None = None, **chosen: str) -> list[dict[str, Any]]:
+        """Return the series of a query that have a number, as a viewer of the panel sees them.
+
+        Parameters
+        ----------
+        asked
+            The query.
+        end
+            End of the ten minutes that the viewer sees, in seconds since 1970; by default now.
+        **chosen
+            Values of the dashboard's variables that the viewer has chosen.
+        """
+        query = self.fill(asked.expression, **chosen)
+        if asked.instant:
+            return self.get("query", query=query)
+        end = end or time.time()
+        return self.get("query_range", query=query, start=end - 600, end=end, step=5)
+
+    def fill(self, text: str, **chosen: str) -> str:
+        """Return an expression with values in place of its variables; the filters select all."""
         variables = {
             "instance": self.target,
             "stream": ".*",
@@ -141,12 +159,19 @@ class Watcher:
             "keys": "1",
             # Twenty scrapes; a busy machine may miss some.
             "__rate_interval": "20s",
+            **chosen,
         }
-        query = re.sub(r"\$([a-z_]\w*)", lambda found: variables[found.group(1)], asked.expression)
-        now = time.time()
-        if asked.instant:
-            return self.get("query", query=query)
-        return self.get("query_range", query=query, start=now - 600, end=now, step=5)
+        return re.sub(r"\$([a-z_]\w*)", lambda found: variables[found.group(1)], text)
+
+    def values(self, query: str) -> list[str]:
+        """Return the values from which a viewer chooses, of a variable `label_values(…)`."""
+        found = re.fullmatch(r"label_values\((.+), (\w+)\)", query)
+        assert found is not None, query
+        selector, label = found.groups()
+        answer = self.client.get(f"/label/{label}/values", params={"match[]": self.fill(selector)})
+        assert answer.status_code == 200, f"{query}: {answer.text}"
+        names: list[str] = answer.json()["data"]
+        return names
 
     def get(self, path: str, **parameters: str | float) -> list[dict[str, Any]]:
         """Return the series of an answer that have a number."""
@@ -242,6 +267,8 @@ def test_every_panel_and_rule_has_a_value(kafka_bootstrap: str, tmp_path: Path) 
         try:
             job.start()
             check_panels(job, client, watcher)
+            check_variables(watcher)
+            check_named(watcher)
             check_rules(watcher)
             check_labels(client.get("/metrics").text)
         finally:
@@ -281,6 +308,42 @@ def check_panels(job: JobUnderTest, client: httpx.Client, watcher: Watcher) -> N
                 labels = set(re.findall(r"{{(\w+)}}", asked.legend))
                 assert all(labels <= it["metric"].keys() for it in series), (place, series[0])
                 del empty[place]
+
+
+def check_variables(watcher: Watcher) -> None:
+    """Check that each variable that is a query has the values that exist."""
+    expected = {
+        "instance": {watcher.target},
+        "stream": STREAMS.keys(),
+        "condition": CONDITIONS.keys(),
+    }
+    found = [
+        (path.stem, it["name"], it["query"])
+        for path in sorted(FOLDER.glob("*.json"))
+        for it in json.loads(path.read_text(encoding="utf-8"))["templating"]["list"]
+        if it["type"] == "query"
+    ]
+    assert {name for _, name, _ in found} == expected.keys()
+    for board, name, query in found:
+        assert set(watcher.values(query)) == expected[name], (board, name)
+
+
+def check_named(watcher: Watcher) -> None:
+    """Check that a viewer who chooses one stream or condition sees its series and no others."""
+    end = time.time()
+    checked = set()
+    for asked in _asked():
+        if asked.board not in {"streams", "conditions"}:
+            continue
+        every = watcher.ask(asked, end)
+        for name in ("stream", "condition"):
+            if f"${name}" not in asked.expression:
+                continue
+            chosen = min(it["metric"][name] for it in every)
+            series = watcher.ask(asked, end, **{name: chosen})
+            assert {it["metric"][name] for it in series} == {chosen}, asked.place
+            checked.add((asked.board, name))
+    assert checked >= {("streams", "stream"), ("conditions", "condition")}
 
 
 def check_rules(watcher: Watcher) -> None:
