@@ -80,6 +80,7 @@ docs: setup ## build the documentation as a site, into build/site
 screenshots: setup jars ## take pictures of the console: all into build/, those of the documentation into docs/images
 	COINCIDE_SCREENSHOTS=build/screenshots $(BIN)/pytest -q tests/integration/test_console.py -k views_fit
 	cp $(PICTURES:%=build/screenshots/console-%.png) docs/images/
+	$(BIN)/python -m tests.support.picture_digests > docs/images/console.sha256
 
 sbom: setup ## write a software bill of materials (CycloneDX) of the image into build/sbom.json
 	$(BIN)/python -m deploy.sbom
