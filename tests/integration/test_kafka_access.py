@@ -235,6 +235,9 @@ def test_secrets_are_nowhere(stack: SecuredStack, broker: SecuredBroker) -> None
     places["doctor"] = stack.run("doctor") + stack.run("doctor", "--json")
     for name in ("metrics", "state", "config", "audit", "dead-letter"):
         places[name] = repr(read_committed(broker.bootstrap, f"{PREFIX}.{name}"))
+    # Of all commands so far.
+    assert len(stack.outputs) > 10
+    places |= {f"output {number}": text for number, text in enumerate(stack.outputs)}
     for path in stack.written():
         # Spark may have deleted a file of the checkpoint.
         with suppress(FileNotFoundError):

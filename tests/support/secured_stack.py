@@ -57,6 +57,8 @@ class SecuredStack:
     ) -> None:
         self._broker, self._users, self._prefix = broker, users, prefix
         self._folder = folder
+        # What the commands have written, one text for each.
+        self.outputs: list[str] = []
         self._port = free_port()
         self.url = f"http://{HOST}:{self._port}"
         self._ui_port = free_port()
@@ -119,7 +121,9 @@ class SecuredStack:
             "COINCIDE_API_KEY_FILE": self._key_file,
             **changes,
         }
-        return coincide(*arguments, environment=environment)
+        done = coincide(*arguments, environment=environment)
+        self.outputs.append(done.stdout + done.stderr)
+        return done
 
     def run(self, *arguments: str) -> str:
         """Run a command that succeeds; return its output."""
@@ -155,6 +159,7 @@ class SecuredStack:
         seconds = ("BROKER_TIMEOUT", "WRITE_TIMEOUT", "EXPLAIN")
         return {
             "COINCIDE_PORT": str(self._port),
+            "COINCIDE_LOG_LEVEL": "debug",
             "COINCIDE_KEYS_FILE": str(self._keys),
             **{f"COINCIDE_{it}_SECONDS": str(SERVICE_SECONDS) for it in seconds},
         }
