@@ -188,6 +188,8 @@ def keep_values_plus(us: int) -> Callable[[EventQueryOperator, Mapping[str, int]
     [
         # Each keep value keeps one microsecond too little.
         (EventQueryOperator, "keep_values", keep_values_plus(1)),
+        # Each keep value keeps one microsecond too much.
+        (EventQueryOperator, "keep_values", keep_values_plus(-1)),
         # Results are published one microsecond before they are final.
         (EventQueryOperator, "_progress", progress_plus(1)),
     ],

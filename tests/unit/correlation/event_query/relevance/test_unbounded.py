@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import assume, given
@@ -16,6 +17,7 @@ from correlation.event_query.query import (
     Extreme,
     Formula,
     Or,
+    Point,
     Query,
     Relation,
     Shifted,
@@ -25,6 +27,9 @@ from correlation.event_query.relevance.closure import StreamTimes
 from correlation.event_query.relevance.unbounded import UnboundedQueryError
 from tests.support.event_queries import SMALL_STREAMS, begin, end, queries
 from tests.support.messages import assert_names
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 INSTANTS = {name: StreamTimes(name.lower(), 0, 0) for name in "ABDRQ"}
 LASTING = {name: StreamTimes(name.lower()) for name in "ABRQ"}
@@ -169,19 +174,41 @@ def test_a_query_without_positive_events_is_refused() -> None:
         analyse_relevance(query("r", TRUE), INSTANTS)
 
 
+def test_a_relation_that_a_later_one_makes_needless_is_not_named() -> None:
+    # The end of q is before the end of p in one alternative, and before its begin in the other.
+    either = Or(
+        (Relation(begin("p"), "=", end("q", 1)), Relation(end("p"), "=", begin("q", 1))),
+    )
+    events = tuple(EventPattern(it, "C", negated=it == "n") for it in ("p", "q", "n"))
+    with pytest.raises(InvalidFieldError) as caught:
+        analyse_relevance(Query("R", (), events, either), SMALL_STREAMS)
+    named = [it for problem in caught.value.problems for it in missing_of(problem)]
+    assert (end("p"), end("n")) in named
+    assert (begin("p"), end("n")) not in named
+
+
 @given(queries())
-def test_a_refused_query_is_accepted_with_the_relations_that_its_refusal_names(
-    found: Query,
-) -> None:
+def test_a_refused_query_needs_each_of_the_relations_that_its_refusal_names(found: Query) -> None:
     try:
         analyse_relevance(found, SMALL_STREAMS)
     except InvalidFieldError as error:
         assume("alternatives" not in error.problem)
-        added = [
-            Relation(p, "<=", Shifted(v, 1000))
-            for problem in error.problems
-            if isinstance(problem, UnboundedQueryError)
-            for p, v in problem.missing
-        ]
-        assert added
-        analyse_relevance(replace(found, where=And((found.where, *added))), SMALL_STREAMS)
+        named = [it for problem in error.problems for it in missing_of(problem)]
+        assert named
+        analyse_relevance(added(found, named), SMALL_STREAMS)
+        for one in named:
+            rest = [it for it in named if it != one]
+            with pytest.raises(InvalidFieldError) as caught:
+                analyse_relevance(added(found, rest), SMALL_STREAMS)
+            assert all(isinstance(it, UnboundedQueryError) for it in caught.value.problems)
+
+
+def missing_of(problem: InvalidFieldError) -> Sequence[tuple[Point, Point]]:
+    """Return the relations that a refusal names, as (p, v)."""
+    return problem.missing if isinstance(problem, UnboundedQueryError) else ()
+
+
+def added(found: Query, named: Sequence[tuple[Point, Point]]) -> Query:
+    """Return a query with relations that were missing; the constant is beyond all others."""
+    more = [Relation(p, "<=", Shifted(v, 1000)) for p, v in named]
+    return replace(found, where=And((found.where, *more)))
