@@ -32,19 +32,25 @@ def read_query_file(file: str) -> Query:
     UsageError
         The file cannot be read.
     InvalidFieldError
-        The query is not valid; a `QueryError` if the problem has a line and a column.
+        The file has more than 1 MiB, or the query is not valid; a `QueryError` if the problem has a
+        line and a column.
     """
     try:
         if file == "-":
-            content = sys.stdin.buffer.read(_MAX_BYTES)
+            content = sys.stdin.buffer.read(_MAX_BYTES + 1)
         else:
             with Path(file).open("rb") as opened:
-                content = opened.read(_MAX_BYTES)
+                content = opened.read(_MAX_BYTES + 1)
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from error
-    content = content.removeprefix(BOM_UTF8)
+    is_cut = len(content) > _MAX_BYTES
+    content = content[:_MAX_BYTES].removeprefix(BOM_UTF8)
     text = content.decode(errors="replace")
     is_json = text.lstrip().startswith("{")
+    if is_json and is_cut:
+        # A text has fewer characters: `parse_query` refuses it.
+        problem = f"a file may have at most {_MAX_BYTES // 2**20} MiB"
+        raise QueryError(text, len(text), problem, "shorten or split the query")
     if is_json or len(text) <= MAX_CHARACTERS:
         try:
             content.decode()

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from correlation.event_query.language.document_reader import query_from_document
+from correlation.event_query.language.documents import query_to_document
 from correlation.event_query.language.parser import parse_query
 from tests.support.messages import assert_names
 from tests.unit.correlation.event_query.language.test_parser import EXAMPLE
@@ -97,6 +98,21 @@ def test_any_bytes_are_refused_with_a_place(content: bytes, place: str, names: l
     assert done.exit_code == 1
     assert done.output.startswith(f"<stdin>:{place}: error: ")
     assert_names(done.output, *names)
+
+
+def test_json_of_one_mebibyte_is_read_and_a_longer_one_is_refused(tmp_path: Path) -> None:
+    content = json.dumps(query_to_document(parse_query(EXAMPLE)))
+    file = tmp_path / "smoke.query"
+    file.write_text(content.ljust(2**20))
+    assert CliRunner().invoke(app, ["query", "check", str(file)]).exit_code == 0
+    file.write_text(content.ljust(2**20 + 1))
+    for done in (
+        CliRunner().invoke(app, ["query", "check", str(file), "--json"]),
+        _check(file.read_bytes(), "--json"),
+    ):
+        assert done.exit_code == 1
+        (error,) = json.loads(done.stdout)["errors"]
+        assert_names(error["problem"], "1 MiB")
 
 
 def test_missing_file_is_wrong_usage(tmp_path: Path) -> None:
