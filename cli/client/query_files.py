@@ -48,7 +48,7 @@ def read_query_file(file: str) -> Query:
     text = content.decode(errors="replace")
     is_json = text.lstrip().startswith("{")
     if is_json and is_cut:
-        # A text has fewer characters: `parse_query` refuses it.
+        # A query as text may have fewer characters: `parse_query` refuses it.
         problem = f"a file may have at most {_MAX_BYTES // 2**20} MiB"
         raise QueryError(text, len(text), problem, "shorten or split the query")
     if is_json or len(text) <= MAX_CHARACTERS:

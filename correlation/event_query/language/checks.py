@@ -121,8 +121,8 @@ def _check_names(query: Query) -> Iterator[Problem]:
 def _check_sizes(query: Query) -> Iterator[Problem]:
     if not query.positive:
         yield Problem(
-            query.events[0] if query.events else query,
-            "" if query.events else "events",
+            query.events[0] if query.events else query.events,
+            "",
             "a query needs at least one positive event",
             "add an event without not",
         )

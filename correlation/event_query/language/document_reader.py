@@ -116,6 +116,7 @@ class _Reader:
         written = Query(type_, attributes, fields["events"], fields.get("where", TRUE))
         query = with_result_times(written)
         self.places.put(query.where, "where")
+        self.places.put(query.events, "events")
         return self.places.put(query, "detect")
 
     def _detect(self, document: object, path: str) -> tuple[str, tuple[OutputAttribute, ...]]:

@@ -1,10 +1,13 @@
-"""Relations whose probability would need a joint integral over several uncertain instants.
+"""Relations of negated events with uncertain instants that are not evaluated.
 
-Given the time of one uncertain positive event u, negated events are independent, and P is an
-integral over one variable. This fails if a negated event r with an uncertain instant is also
-related to other positive events: the times at which r stops the combination then depend on T_u and
-on fixed times. So beside u, the relations of r must mention u and r only. Relations of u to events
-with exact times, and of negated events with exact times, are not restricted.
+Given the time T_u of one uncertain positive event u, negated events are independent, and P is an
+integral over one variable. Beside u, the relations of a negated event r with an uncertain instant
+must mention u and r only: then r stops the combination iff T_r - T_u is in a window that is the
+same for all combinations. A relation of r to a positive event with an exact time needs no integral
+over further variables. Given T_u, the times at which r stops the combination then have ends at
+fixed times too, so P(r stops it) stays piecewise linear in T_u, with more breakpoints. The
+evaluation (`absence`) has no such ends. Relations of u to events with exact times, and of negated
+events with exact times, are not restricted.
 """
 
 from __future__ import annotations

@@ -7,7 +7,10 @@ from decimal import Decimal
 
 from hypothesis import strategies as st
 
+from correlation.event_query.language.documents import query_to_document
+from correlation.event_query.language.grammar import KEYWORDS
 from correlation.event_query.language.normal import normal_query
+from correlation.event_query.language.writer import write_query
 from correlation.event_query.query import (
     TRUE,
     And,
@@ -46,6 +49,39 @@ offsets_us = st.one_of(
     st.integers(-(10**4), 10**4),
     st.sampled_from([1, 1_500_000, 300_000_000, 86_400_000_000, 90_000_000]),
     st.integers(-DURATION_LIMIT_US // 4, DURATION_LIMIT_US // 4),
+)
+# Parts of texts and of documents, most of them at a wrong place.
+WORDS = st.sampled_from(
+    [
+        *(word.upper() for word in KEYWORDS),
+        *(
+            "Alarm",
+            "s",
+            "r",
+            "x.rt.end",
+            "s.rt.begin",
+            "{",
+            "}",
+            "(",
+            ")",
+            ",",
+            ":",
+            "<=",
+            "==",
+            "=",
+        ),
+        *("+ 5 min", "-3", "0.1 ms", '"', '"a"', "{var X}", "true", "--", "\n", "\t", "é", "\x00"),
+    ]
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["detect", "events", "where", "and", "min", "alias", "number"]), inner
+        )
+    ),
+    max_leaves=8,
 )
 
 
@@ -114,3 +150,26 @@ def queries(draw: st.DrawFn) -> Query:
     return normal_query(
         Query(draw(names), tuple(attributes), tuple(draw(st.permutations(events))), where)
     )
+
+
+@st.composite
+def changed_texts(draw: st.DrawFn) -> str:
+    """Draw the text of a query in which a part is replaced."""
+    text = write_query(draw(queries()))
+    begin = draw(st.integers(0, len(text)))
+    end = draw(st.integers(begin, min(len(text), begin + 5)))
+    return text[:begin] + draw(WORDS | st.text(max_size=2)) + text[end:]
+
+
+@st.composite
+def changed_documents(draw: st.DrawFn) -> object:
+    """Draw the JSON form of a query in which a value may be replaced."""
+    document = query_to_document(draw(queries()))
+    node: object = document
+    while isinstance(node, dict | list) and node:
+        key = draw(st.sampled_from(list(node) if isinstance(node, dict) else range(len(node))))
+        if draw(st.booleans()):
+            node[key] = draw(JSON)
+            break
+        node = node[key]
+    return document

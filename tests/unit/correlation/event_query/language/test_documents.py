@@ -123,7 +123,7 @@ def test_constants_are_read(written: object, constant: object) -> None:
         ),
         ([*RESULT, "constant"], 1, "detect.attributes[0]", ["variable or constant"]),
         (["events"], {}, "events", ["list"]),
-        (["events"], [], "detect.events", ["one positive event"]),
+        (["events"], [], "events", ["one positive event"]),
         (["events", 0, "negated"], 1, "events[0].negated", ["true or false"]),
         (["events", 0, "negated"], True, "events[0]", ["one positive event"]),
         (["events", 1, "alias"], "s", "events[1].alias", ["several", 'alias "s"']),
