@@ -68,6 +68,9 @@ def assert_registered_or_refused(client: httpx.Client, drawn: object, **more: ob
         return
     assert answer.status_code in {codes.BAD_REQUEST, codes.UNPROCESSABLE_ENTITY}, answer.text
     errors = answer.json()["errors"]
+    if not errors[-1]["field"]:
+        # A summary of further problems has no place.
+        errors.pop()
     assert errors
     for error in errors:
         if isinstance(drawn, str):
