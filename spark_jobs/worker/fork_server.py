@@ -27,7 +27,7 @@ import sys
 from contextlib import suppress
 from typing import NamedTuple
 
-# Not `pyspark.daemon` and the modules that Spark runs as programs: they are executed anew.
+# Not `pyspark.daemon` and the modules that Spark runs as programs: each process executes its own.
 _MODULES = (
     "pyspark.worker",
     "pyspark.sql.worker.create_data_source",
@@ -48,7 +48,7 @@ _FAILED = 1
 
 
 class Request(NamedTuple):
-    """What a forked process does.
+    """Command of a forked process, and its surroundings.
 
     Attributes
     ----------
@@ -148,7 +148,7 @@ class ForkServer:
         self._listener.close()
 
     def _end(self, process: int, client: socket.socket, process_fd: int) -> None:
-        """Tell the client how its process has ended."""
+        """Send the exit code of a process to its client."""
         _, status = os.waitpid(process, 0)
         self._selector.unregister(process_fd)
         os.close(process_fd)

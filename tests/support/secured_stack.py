@@ -57,7 +57,7 @@ class SecuredStack:
     ) -> None:
         self._broker, self._users, self._prefix = broker, users, prefix
         self._folder = folder
-        # What the commands have written, one text for each.
+        # Output of each command.
         self.outputs: list[str] = []
         self._port = free_port()
         self.url = f"http://{HOST}:{self._port}"
