@@ -11,7 +11,8 @@ INSTALLED := $(VENV)/.installed
 STACKED := kafka or spark
 # A crash of a worker is a failed test. With a new worker, the run may not end.
 CRASHES := --max-worker-restart=0
-PARALLEL = $(CHECKED) $(BIN)/pytest -q -n auto --maxprocesses=8 $(CRASHES)
+SPREAD := -q -n auto --maxprocesses=8 $(CRASHES)
+PARALLEL = $(CHECKED) $(BIN)/pytest $(SPREAD)
 # Tests with Kafka or Spark run in three processes, each with its own broker: they often wait. The
 # tests of a file run in one process, because they share a job. tests/conftest.py orders the files.
 THREE = $(CHECKED) $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder $(CRASHES)
@@ -24,8 +25,8 @@ PICTURES := overview-desktop-light streams-desktop-light stream-desktop-light \
 export NUMBA_CACHE_DIR := $(or $(shell $(PYTHON) -m cli.kernels 2>/dev/null),$(CURDIR)/.cache/numba/none)
 # Processes start faster with compiled modules, which images often disable.
 unexport PYTHONDONTWRITEBYTECODE
-# In kernels that are compiled with it, an index out of bounds raises an error. All tests use such
-# kernels.
+# In kernels that are compiled with it, an index out of bounds raises an error. Tests use such kernels,
+# but for the million pairs at night, which use those of users.
 CHECKED := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(NUMBA_CACHE_DIR)-checked
 # Touched when the kernels of the job are compiled. Jobs that start together would each do it.
 KERNELS := $(NUMBA_CACHE_DIR)-checked/.compiled
@@ -78,7 +79,7 @@ docs: setup ## build the documentation as a site, into build/site
 	$(BIN)/python -m deploy.site
 
 screenshots: setup jars ## take pictures of the console: all into build/, those of the documentation into docs/images
-	COINCIDE_SCREENSHOTS=build/screenshots $(BIN)/pytest -q tests/integration/test_console.py -k views_fit
+	COINCIDE_SCREENSHOTS=build/screenshots $(CHECKED) $(BIN)/pytest -q tests/integration/test_console.py -k views_fit
 	cp $(PICTURES:%=build/screenshots/console-%.png) docs/images/
 	$(BIN)/python -m tests.support.picture_digests > docs/images/console.sha256
 
@@ -103,7 +104,7 @@ nightly: export HYPOTHESIS_PROFILE := thorough
 nightly: setup jars clients kernels classes ## all tests, with more examples
 	$(PARALLEL) -m "not ($(STACKED))"
 	$(THREE) -m "$(STACKED)" tests/integration tests/rest
-	HYPOTHESIS_PROFILE=deep $(PARALLEL) tests/conformance/test_many_pairs.py
+	HYPOTHESIS_PROFILE=deep $(BIN)/pytest $(SPREAD) tests/conformance/test_many_pairs.py
 
 demo: setup ## flights, weather and chat messages through Kafka and Spark, with results that are checked
 	$(BIN)/coincide demo

@@ -250,8 +250,8 @@ def _run_job(
 def topics_with_results(offsets: KafkaOffsets, topics: Topics) -> set[str]:
     """Return the topics of results to which records were written, even if none is left.
 
-    A topic that the job has no right to read counts if it has anything, though it may be what
-    aborted transactions have left.
+    If the job has no right to read a topic, or Kafka does not answer in time, topics count if they
+    have anything, though it may be what aborted transactions have left.
     """
     partitions = offsets.partitions()
     names = [topics.alarms, *map(topics.of, topics.channels)]

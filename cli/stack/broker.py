@@ -22,7 +22,7 @@ from cli.errors import BrokerError, ProcessError
 from cli.stack.jars import broker_jars
 from cli.stack.java import find_java
 from cli.stack.processes import ChildProcess
-from spark_jobs.driver.java_archive import ClassArchive, digest
+from spark_jobs.driver.class_archive import ClassArchive, digest
 from spark_jobs.driver.scratch import ScratchFolder
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ HOST = "127.0.0.1"
 _START_SECONDS = 600
 _FORMAT_SECONDS = 600
 _STOP_SECONDS = 20
+_STORE_SECONDS = 100
 _ASK_SECONDS = 1
 
 _PROPERTIES = """\
@@ -155,9 +156,10 @@ class EmbeddedBroker:
                 f"or use the Kafka at this port with --bootstrap {self.bootstrap}"
             )
         properties = self._write_properties()
-        options = [*_JAVA_OPTIONS, f"-Djava.io.tmpdir={self._unpacked()}"]
+        temporary = self._make_temporary()
+        options = [*_JAVA_OPTIONS, f"-Djava.io.tmpdir={temporary}"]
         classes = ["-cp", ":".join(map(str, jars))]
-        self._archive = _open_archive(java, jars, self.data)
+        self._archive = _open_archive(java, jars, temporary)
         stored = self._archive.arguments if self._archive else ()
         # The broker stores its classes, which include those of the tool.
         loaded = stored if self._archive and self._archive.exists else ()
@@ -175,10 +177,13 @@ class EmbeddedBroker:
     def stop(self) -> None:
         """Stop the broker cleanly; its data is kept."""
         if self._process:
-            code = self._process.stop(_STOP_SECONDS)
+            archive, self._archive = self._archive, None
+            # Java stores its classes after the broker has ended.
+            stores = archive is not None and not archive.exists
+            code = self._process.stop(_STOP_SECONDS + (_STORE_SECONDS if stores else 0))
             self._process = None
-            if self._archive and code is not None:
-                self._archive.close(code)
+            if archive is not None and code is not None:
+                archive.close(code)
 
     def kill(self) -> None:
         """Kill the broker, like a crash; ``start`` starts it again with its data."""
@@ -199,8 +204,8 @@ class EmbeddedBroker:
         if self._temporary:
             self._temporary.close()
 
-    def _unpacked(self) -> Path:
-        """Return an empty folder for the native libraries that the broker unpacks.
+    def _make_temporary(self) -> Path:
+        """Return an empty folder for the broker's native libraries and its unfinished classes.
 
         A killed broker does not remove them; its next start does.
         """
@@ -242,6 +247,8 @@ class EmbeddedBroker:
             check=False,
         )
         if said.returncode != 0:
+            if self._archive:
+                self._archive.close(said.returncode)
             raise BrokerError(
                 f"the broker's data folder {self.data} could not be formatted:\n"
                 f"{(said.stdout + said.stderr).strip()}"
@@ -251,10 +258,9 @@ class EmbeddedBroker:
 def _open_archive(java: Path, jars: Sequence[Path], scratch: Path) -> ClassArchive | None:
     """Return the file of the broker's classes beside its jars; None if it cannot be written."""
     folder = jars[0].parent.absolute()
-    if not os.access(folder, os.W_OK):
-        return None
     parts = [(it.name, it.stat().st_size, it.stat().st_mtime_ns) for it in jars]
-    return ClassArchive(folder / f"broker-{digest(java, folder, parts)}.jsa", scratch)
+    archive = ClassArchive(folder / f"broker-{digest(java, folder, parts)}.jsa", scratch)
+    return archive if archive.exists or os.access(folder, os.W_OK) else None
 
 
 def answers(

@@ -20,8 +20,9 @@ from spark_jobs.worker.worker_daemon import NO_THREADS
 # Linux takes longer first lines of scripts since 5.1 only, and no path with white space.
 _MAX_INTERPRETER = 120
 _END_SECONDS = 10
-# Spark gives its Python processes the same hashes; its streams are not buffered.
-_ENVIRONMENT = {**NO_THREADS, "PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "1"}
+# As of the processes that Spark starts: without buffers, and with the same hashes.
+_ENVIRONMENT = {**NO_THREADS, "PYTHONUNBUFFERED": "1"}
+_HASHES = "PYTHONHASHSEED"
 
 
 def start_fork_server(folder: Path) -> str:
@@ -42,9 +43,10 @@ def start_fork_server(folder: Path) -> str:
         listener.listen()
         number = listener.fileno()
         command = [sys.executable, "-m", fork_server.__name__, str(number)]
+        environment = {_HASHES: "0", **os.environ, **_ENVIRONMENT}
         # The command is built here.
         server = subprocess.Popen(  # noqa: S603
-            command, stdin=subprocess.PIPE, env={**os.environ, **_ENVIRONMENT}, pass_fds=[number]
+            command, stdin=subprocess.PIPE, env=environment, pass_fds=[number]
         )
     atexit.register(_end, server)
     return str(client)

@@ -100,7 +100,7 @@ def prepare_layout(
         Wanted number of slots.
     find_written : callable
         Returns the topics of results of the installation to which records were written. Called only
-        if the answer matters.
+        if the state is missing.
 
     Raises
     ------

@@ -16,8 +16,8 @@ import sys
 SOCKET = "fork.sock"
 # Processes that import other modules, and those that tests and operators look for by their command.
 _OWN = ("spark_jobs.worker.worker_daemon", "pyspark.sql.worker.python_streaming_sink_runner")
-# A server that has taken the request answers at once, unless it still imports its modules.
-_PATIENCE_SECONDS = 30
+# The server answers at once, unless it still imports its modules. Spark waits 10 s for a process.
+_PATIENCE_SECONDS = 4
 _STREAMS = (0, 1, 2)
 
 
@@ -37,12 +37,12 @@ def fork(command: list[str]) -> int | None:
     command : list of str
         Module and arguments.
     """
-    request = json.dumps([command, dict(os.environ), os.getcwd()]).encode()  # noqa: PTH109 - see below
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), SOCKET)  # noqa: PTH100, PTH118, PTH120 - pathlib takes as long to import as all others
+    folder = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - importing pathlib takes as long as all others
     with socket.socket(socket.AF_UNIX) as server:
         try:
             server.settimeout(_PATIENCE_SECONDS)
-            server.connect(path)
+            server.connect(f"{folder}/{SOCKET}")
+            request = json.dumps([command, dict(os.environ), os.getcwd()]).encode()  # noqa: PTH109 - see above
             socket.send_fds(server, [struct.pack("!I", len(request))], _STREAMS)
             server.sendall(request)
             if not server.recv(1):

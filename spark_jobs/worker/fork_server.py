@@ -27,7 +27,7 @@ import sys
 from contextlib import suppress
 from typing import NamedTuple
 
-# Not `pyspark.daemon` and the modules that Spark runs as programs: each process executes its own.
+# Not `pyspark.daemon`, nor what Spark starts without it: each process executes its own.
 _MODULES = (
     "pyspark.worker",
     "pyspark.sql.worker.create_data_source",
@@ -42,7 +42,7 @@ _MODULES = (
 )
 _STREAMS = 3
 # Clients send their request at once.
-_REQUEST_SECONDS = 5.0
+_REQUEST_SECONDS = 1.0
 _MAX_REQUEST_BYTES = 16 * 1024 * 1024
 _FAILED = 1
 
@@ -65,8 +65,26 @@ class Request(NamedTuple):
     folder: str
 
 
+class _Forked:
+    """A forked process, whose client waits for its end.
+
+    Parameters
+    ----------
+    process : int
+        Process id.
+    client : socket
+        Connection of the client.
+    """
+
+    def __init__(self, process: int, client: socket.socket) -> None:
+        self.process = process
+        self.client = client
+        self.descriptor = os.pidfd_open(process)
+        self.is_awaited = True
+
+
 class ForkServer:
-    """Forks a process for each request, and tells its client when the process has ended.
+    """Forks a process for each request, and sends its exit code to the client.
 
     Parameters
     ----------
@@ -77,9 +95,7 @@ class ForkServer:
     def __init__(self, listener: socket.socket) -> None:
         self._listener = listener
         self._selector = selectors.DefaultSelector()
-        # Process and client, by the descriptors of both.
-        self._clients: dict[int, tuple[int, socket.socket]] = {}
-        self._processes: dict[int, tuple[int, socket.socket]] = {}
+        self._forked: set[_Forked] = set()
 
     def serve(self) -> Request | None:
         """Serve until the standard input ends.
@@ -92,6 +108,7 @@ class ForkServer:
         self._selector.register(self._listener, selectors.EVENT_READ)
         self._selector.register(sys.stdin, selectors.EVENT_READ)
         while True:
+            # Descriptors of ended processes are used again: the data tells what an event is about.
             for key, _ in self._selector.select():
                 if key.fileobj is sys.stdin:
                     return None
@@ -99,66 +116,93 @@ class ForkServer:
                     request = self._accept()
                     if request is not None:
                         return request
-                elif key.fd in self._processes:
-                    self._end(*self._processes[key.fd], key.fd)
-                elif key.fd in self._clients:
-                    # The client was terminated.
-                    process, client = self._clients.pop(key.fd)
-                    self._selector.unregister(client)
-                    os.kill(process, signal.SIGTERM)
+                elif key.fileobj is key.data.client:
+                    self._terminate(key.data)
+                elif key.data in self._forked:
+                    self._end(key.data)
 
     def _accept(self) -> Request | None:
         """Fork a process; return its request in this process, and None in the server."""
-        client, _ = self._listener.accept()
         streams: list[int] = []
+        client = None
         try:
+            client, _ = self._listener.accept()
             client.settimeout(_REQUEST_SECONDS)
             header, streams, _, _ = socket.recv_fds(client, 4, _STREAMS)
             request = _read_request(client, header)
+            if request is not None and len(streams) == _STREAMS and not _is_closed(client):
+                process = os.fork()
+                if not process:
+                    self._leave(streams)
+                    return request
+                self._add(process, client)
+                client = None
         except (OSError, ValueError):
-            request = None
-        if request is None or len(streams) != _STREAMS:
-            client.close()
-        elif not (process := os.fork()):
-            self._leave(client, streams)
-            return request
-        else:
-            # A client that was terminated meanwhile is noticed below.
-            with suppress(OSError):
-                client.sendall(b"+")
-            process_fd = os.pidfd_open(process)
-            self._processes[process_fd] = self._clients[client.fileno()] = (process, client)
-            self._selector.register(process_fd, selectors.EVENT_READ)
-            self._selector.register(client, selectors.EVENT_READ)
-        for stream in streams:
-            os.close(stream)
+            # The client becomes the interpreter.
+            pass
+        finally:
+            if client is not None:
+                client.close()
+            for stream in streams:
+                with suppress(OSError):
+                    os.close(stream)
         return None
 
-    def _leave(self, client: socket.socket, streams: list[int]) -> None:
-        """Let a forked process have nothing of the server but its modules."""
+    def _add(self, process: int, client: socket.socket) -> None:
+        try:
+            it = _Forked(process, client)
+        except OSError:
+            # The client becomes the interpreter.
+            os.kill(process, signal.SIGKILL)
+            os.waitpid(process, 0)
+            raise
+        self._forked.add(it)
+        self._selector.register(it.descriptor, selectors.EVENT_READ, it)
+        self._selector.register(it.client, selectors.EVENT_READ, it)
+        # A client that was terminated meanwhile is noticed by its event.
+        with suppress(OSError):
+            it.client.sendall(b"+")
+
+    def _leave(self, streams: list[int]) -> None:
+        """Close all descriptors of the server in a forked process, and take the streams."""
         self._selector.close()
         for place, stream in enumerate(streams):
             os.dup2(stream, place)
-            os.close(stream)
-        for descriptor in self._processes:
-            os.close(descriptor)
-        for _, other in self._processes.values():
-            other.close()
-        client.close()
+        for it in self._forked:
+            os.close(it.descriptor)
+            it.client.close()
         self._listener.close()
 
-    def _end(self, process: int, client: socket.socket, process_fd: int) -> None:
+    def _terminate(self, it: _Forked) -> None:
+        """Terminate the process of a client that was terminated."""
+        if it.is_awaited:
+            it.is_awaited = False
+            self._selector.unregister(it.client)
+            # A process that has ended keeps its id until `_end`.
+            os.kill(it.process, signal.SIGTERM)
+
+    def _end(self, it: _Forked) -> None:
         """Send the exit code of a process to its client."""
-        _, status = os.waitpid(process, 0)
-        self._selector.unregister(process_fd)
-        os.close(process_fd)
-        del self._processes[process_fd]
-        if self._clients.pop(client.fileno(), None) is not None:
-            self._selector.unregister(client)
+        _, status = os.waitpid(it.process, 0)
+        self._forked.remove(it)
+        self._selector.unregister(it.descriptor)
+        os.close(it.descriptor)
+        if it.is_awaited:
+            it.is_awaited = False
+            self._selector.unregister(it.client)
         code = os.waitstatus_to_exitcode(status)
         with suppress(OSError):
-            client.sendall(bytes([code if 0 <= code < 256 else _FAILED]))  # noqa: PLR2004 - a byte
-        client.close()
+            it.client.sendall(bytes([code if 0 <= code < 256 else _FAILED]))  # noqa: PLR2004 - a byte
+        it.client.close()
+
+
+def _is_closed(client: socket.socket) -> bool:
+    """Return whether a client that has sent its request has ended."""
+    client.settimeout(0)
+    try:
+        return not client.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return False
 
 
 def _read_request(client: socket.socket, header: bytes) -> Request | None:

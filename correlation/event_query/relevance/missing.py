@@ -13,8 +13,8 @@ if all clauses are bounded without it: further relations never make a query unbo
 those that remain can be left out. The relations of a negated event do not matter to other events;
 those of positive events are assumed when negated ones are checked, since all of them hold together.
 
-Cost. Clauses whose points reach each other alike are visited once. O(m² c k) sets of points for m
-relations, c clauses and k points.
+Cost. Clauses whose points reach each other alike are visited once. O(m c (m k + n²)) sets of points
+for m relations, c clauses, k points and n positive events.
 """
 
 from __future__ import annotations

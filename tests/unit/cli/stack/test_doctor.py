@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -33,3 +35,9 @@ def test_answer_of_another_server_is_shown_as_it_is() -> None:
     with console.capture() as captured:
         show([Check("service", ok=False, essential=False, found=found)], console)
     assert r"http://[::1]:8080 answers [red]\x1b[2J\nforged" in captured.get()
+
+
+def test_environment_is_examined_without_pyspark() -> None:
+    program = "import sys; sys.modules['pyspark'] = None; import cli.stack.doctor"
+    # The program is this test's own.
+    subprocess.run([sys.executable, "-c", program], check=True)  # noqa: S603

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from spark_jobs.driver.class_archive import ClassArchive
 from spark_jobs.driver.java_archive import JavaArchive
 from tests.support.messages import assert_names
 
@@ -38,6 +39,22 @@ def test_classes_of_other_programs_stay(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     assert _closed(tmp_path, 0, stored=False) == ["written"]
     assert {it.name for it in tmp_path.glob("*-1.jsa")} == {"broker-1.jsa"}
+
+
+def test_file_that_was_loaded_is_not_replaced_by_one_of_an_earlier_run(tmp_path: Path) -> None:
+    path = tmp_path / "broker-2.jsa"
+    path.write_text("present")
+    archive = ClassArchive(path, tmp_path)
+    (tmp_path / "java.jsa").write_text("of an earlier run")
+    archive.close(0)
+    assert path.read_text() == "present"
+
+
+def test_unfinished_file_is_removed_when_it_is_stored(tmp_path: Path) -> None:
+    archive = ClassArchive(tmp_path / "broker-1.jsa", tmp_path)
+    (tmp_path / "java.jsa").write_text("written")
+    archive.close(0)
+    assert [it.name for it in tmp_path.iterdir()] == ["broker-1.jsa"]
 
 
 @pytest.mark.parametrize("exit_code", [1, -signal.SIGKILL, -signal.SIGABRT])

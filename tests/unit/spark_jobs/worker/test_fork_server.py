@@ -35,7 +35,7 @@ print(json.dumps({
     "given": os.environ.get("COINCIDE_GIVEN"),
     "folder": os.getcwd(),
     "is_loaded": "pyspark.worker" in sys.modules,
-    "threads": len(os.listdir("/proc/self/task")),
+    "server": os.getppid(),
     "open": sorted(os.listdir("/proc/self/fd")),
 }), flush=True)
 print("an error", file=sys.stderr)
@@ -72,7 +72,10 @@ def serving(folder: Path) -> Iterator[str]:
     ) as owner:
         assert owner.stdout is not None
         assert owner.stdin is not None
-        yield owner.stdout.readline().strip()
+        interpreter = owner.stdout.readline().strip()
+        # A client does not wait long for a server that still imports its modules.
+        wait_until(lambda: is_forked(interpreter, folder))
+        yield interpreter
         owner.stdin.close()
         assert owner.wait() == 0
 
@@ -94,10 +97,24 @@ def start(
     )
 
 
+def is_forked(interpreter: str, folder: Path) -> bool:
+    """Return whether the program is forked by the server."""
+    with start(interpreter, folder) as process:
+        found = read_line(process)
+        end(process, "0\n")
+    return bool(found["pid"] != process.pid)
+
+
 def read_line(process: subprocess.Popen[str]) -> dict[str, Any]:
     assert process.stdout is not None
     found: dict[str, Any] = json.loads(process.stdout.readline())
     return found
+
+
+def has_socket(pid: int) -> bool:
+    """Return whether a process has a socket, as a client that waits for the server."""
+    links = Path(f"/proc/{pid}/fd").iterdir()
+    return any(str(it.readlink()).startswith("socket:") for it in links if it.is_symlink())
 
 
 def end(process: subprocess.Popen[str], said: str) -> tuple[int, str]:
@@ -110,6 +127,8 @@ def test_process_has_the_modules_of_the_server_and_all_else_of_the_request(folde
     with serving(folder) as interpreter, start(interpreter, folder, "1", "two") as process:
         found = read_line(process)
         assert found.pop("pid") != process.pid
+        # To fork a process with threads is not safe.
+        assert len(list(Path(f"/proc/{found.pop('server')}/task").iterdir())) == 1
         # Its standard streams, and the one with which it lists them.
         assert found.pop("open") == ["0", "1", "2", "3"]
         assert found == {
@@ -119,7 +138,6 @@ def test_process_has_the_modules_of_the_server_and_all_else_of_the_request(folde
             "given": None,
             "folder": str(folder),
             "is_loaded": True,
-            "threads": 1,
         }
         assert end(process, "7\n") == (7, "an error\n")
 
@@ -145,6 +163,31 @@ def test_process_is_terminated_with_its_client(folder: Path) -> None:
         with start(interpreter, folder) as another:
             assert read_line(another)["pid"] != forked
             assert end(another, "0\n")[0] == 0
+
+
+def test_new_process_is_not_taken_for_one_that_has_ended(folder: Path) -> None:
+    with serving(folder) as interpreter, start(interpreter, folder) as former:
+        found = read_line(former)
+        # All of it is one round of the server: an end, a new client, and an end of the client.
+        os.kill(found["server"], signal.SIGSTOP)
+        os.kill(found["pid"], signal.SIGKILL)
+        with start(interpreter, folder, "new") as process:
+            wait_until(lambda: has_socket(process.pid))
+            former.kill()
+            os.kill(found["server"], signal.SIGCONT)
+            assert read_line(process)["arguments"] == ["new"]
+            assert end(process, "3\n")[0] == 3
+
+
+def test_client_ends_when_the_server_is_killed(folder: Path) -> None:
+    with serving(folder) as interpreter, start(interpreter, folder) as process:
+        found = read_line(process)
+        os.kill(found["server"], signal.SIGKILL)
+        assert process.wait() == 1
+        assert process.stdin is not None
+        # The end of its input, as when Spark notices the end of the client.
+        process.stdin.close()
+        wait_until(lambda: not command_line(found["pid"]))
 
 
 def test_client_becomes_the_interpreter_without_a_server(folder: Path) -> None:
