@@ -1,4 +1,4 @@
-"""Tests run with kernels that check the indexes of arrays; a million pairs run with those of users."""
+"""Tests run with kernels that check the indexes of arrays, except those of a million pairs."""
 
 from __future__ import annotations
 
