@@ -29,8 +29,6 @@ USERS = {
     "cli": User("cli", "planted cli password", "PLAIN"),
     "backup": User("backup", "planted backup password", "PLAIN"),
 }
-# Used by the source of the query only.
-READ_BY_SOURCE = ListedRight("job", "topic", "`PREFIX.heartbeats`", "Read")
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +50,7 @@ def installation(broker: SecuredBroker) -> Installation:
 def test_every_listed_right_has_a_use() -> None:
     listed = listed_rights()
     assert len(set(listed)) == len(listed)
-    assert set(listed) == {*USES, READ_BY_SOURCE}
+    assert set(listed) == USES.keys()
 
 
 @pytest.mark.parametrize(

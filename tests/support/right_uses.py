@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+import uuid
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
@@ -45,7 +46,10 @@ from spark_jobs.driver.reports import Reporter
 from spark_jobs.driver.rivals import refuse_rivals
 from spark_jobs.settings import Settings as JobSettings
 from spark_jobs.sink.transactions import PartitionProducer
+from spark_jobs.source.range_reader import reader_of
+from spark_jobs.source.reading import Reading
 from spark_jobs.worker.envelope import Record
+from spark_jobs.worker.packing import Packing
 from tests.support.claims import claim, target
 from tests.support.kafka import Sent, create_topics, produce
 from tests.support.patience import PATIENCE_SECONDS, SERVICE_SECONDS, wait_until
@@ -143,7 +147,8 @@ class Installation:
         create_topics(broker.bootstrap, dict.fromkeys((*topics.all(), *self.names.values()), 1))
         # A user without the right to read an empty topic is not refused.
         lists = topics.compacted_channels()
-        for topic in (topics.config, topics.metrics, topics.state, *lists, *self.names.values()):
+        read = (topics.config, topics.heartbeats, topics.metrics, topics.state)
+        for topic in (*read, *lists, *self.names.values()):
             self.send(topic, b"{}")
 
     def owner(self) -> Owner:
@@ -280,6 +285,15 @@ def _ends(place: Installation, topic: str) -> None:
         offsets.ends([(topic, 0)])
 
 
+def _read_batch(place: Installation, topic: str) -> None:
+    """Read the records of a batch, as the source of the query does."""
+    packing = Packing(place.job.topics, (), (1,), 1_000)
+    reading = Reading(uuid.uuid4().hex, f"{place.prefix}.source", place.job.client, packing, 1)
+    with closing(reader_of(reading)) as reader:
+        for _ in reader.read([(topic, 0, 0, place.end(topic))], skips_missing=True):
+            pass
+
+
 def _send(place: Installation, topic: str) -> str | None:
     sender = EventSender(place.cli)
     sender.send(topic, None, b"{}")
@@ -354,8 +368,7 @@ def _restore(place: Installation, topic: str) -> None:
 
 
 _WRITTEN = ("alarms", "late", "dead-letter", "topk", "topk.current")
-# Use of each right of the manual. The source of the query alone reads heartbeats: the tests of the
-# running job use that right.
+# Use of each right of the manual.
 USES: dict[tuple[str, str, str, str], Use] = {
     ("service", "topic", "`PREFIX.*`", "Create"): _create_own,
     ("service", "topic", "`PREFIX.*`", "Describe"): _check_own,
@@ -381,6 +394,7 @@ USES: dict[tuple[str, str, str, str], Use] = {
     ("service", "transactional-id", "`PREFIX.config`", "Write"): _configure,
     ("job", "topic", "`PREFIX.config`", "Read"): _watch,
     ("job", "topic", EVENT_TOPICS, "Read"): _ends,
+    ("job", "topic", "`PREFIX.heartbeats`", "Read"): _read_batch,
     ("job", "topic", "`PREFIX.heartbeats`", "Write"): _heartbeat,
     ("job", "topic", "`PREFIX.metrics`", "Read"): _rivals,
     ("job", "topic", "`PREFIX.metrics`", "Write"): lambda place, topic: _report(
