@@ -72,10 +72,7 @@ def serving(folder: Path) -> Iterator[str]:
     ) as owner:
         assert owner.stdout is not None
         assert owner.stdin is not None
-        interpreter = owner.stdout.readline().strip()
-        # A client does not wait long for a server that still imports its modules.
-        wait_until(lambda: is_forked(interpreter, folder))
-        yield interpreter
+        yield owner.stdout.readline().strip()
         owner.stdin.close()
         assert owner.wait() == 0
 
@@ -97,12 +94,21 @@ def start(
     )
 
 
-def is_forked(interpreter: str, folder: Path) -> bool:
-    """Return whether the program is forked by the server."""
-    with start(interpreter, folder) as process:
-        found = read_line(process)
-        end(process, "0\n")
-    return bool(found["pid"] != process.pid)
+@contextmanager
+def forked(
+    interpreter: str, folder: Path, *arguments: str
+) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+    """Start the program until it is forked; yield its client, and the line that it has written.
+
+    A client does not wait long for a server that still imports its modules, or does not run.
+    """
+    while True:
+        with start(interpreter, folder, *arguments) as process:
+            found = read_line(process)
+            if found["pid"] != process.pid:
+                yield process, found
+                return
+            end(process, "0\n")
 
 
 def read_line(process: subprocess.Popen[str]) -> dict[str, Any]:
@@ -124,9 +130,11 @@ def end(process: subprocess.Popen[str], said: str) -> tuple[int, str]:
 
 
 def test_process_has_the_modules_of_the_server_and_all_else_of_the_request(folder: Path) -> None:
-    with serving(folder) as interpreter, start(interpreter, folder, "1", "two") as process:
-        found = read_line(process)
-        assert found.pop("pid") != process.pid
+    with (
+        serving(folder) as interpreter,
+        forked(interpreter, folder, "1", "two") as (process, found),
+    ):
+        del found["pid"]
         # To fork a process with threads is not safe.
         assert len(list(Path(f"/proc/{found.pop('server')}/task").iterdir())) == 1
         # Its standard streams, and the one with which it lists them.
@@ -151,23 +159,20 @@ def test_processes_run_at_the_same_time_and_end_in_any_order(folder: Path) -> No
 
 
 def test_process_is_terminated_with_its_client(folder: Path) -> None:
-    with serving(folder) as interpreter, start(interpreter, folder) as process:
-        forked = read_line(process)["pid"]
+    with serving(folder) as interpreter, forked(interpreter, folder) as (process, found):
         assert process.stdin is not None
         process.stdin.write("hang\n")
         process.stdin.flush()
         process.terminate()
         assert process.wait() == -signal.SIGTERM
-        wait_until(lambda: not command_line(forked))
+        wait_until(lambda: not command_line(found["pid"]))
         # The server serves on.
-        with start(interpreter, folder) as another:
-            assert read_line(another)["pid"] != forked
+        with forked(interpreter, folder) as (another, _):
             assert end(another, "0\n")[0] == 0
 
 
 def test_new_process_is_not_taken_for_one_that_has_ended(folder: Path) -> None:
-    with serving(folder) as interpreter, start(interpreter, folder) as former:
-        found = read_line(former)
+    with serving(folder) as interpreter, forked(interpreter, folder) as (former, found):
         # All of it is one round of the server: an end, a new client, and an end of the client.
         os.kill(found["server"], signal.SIGSTOP)
         os.kill(found["pid"], signal.SIGKILL)
@@ -180,8 +185,7 @@ def test_new_process_is_not_taken_for_one_that_has_ended(folder: Path) -> None:
 
 
 def test_client_ends_when_the_server_is_killed(folder: Path) -> None:
-    with serving(folder) as interpreter, start(interpreter, folder) as process:
-        found = read_line(process)
+    with serving(folder) as interpreter, forked(interpreter, folder) as (process, found):
         os.kill(found["server"], signal.SIGKILL)
         assert process.wait() == 1
         assert process.stdin is not None
