@@ -14,6 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from spark_jobs.driver.child_end import end_child
 from spark_jobs.worker import fork_client, fork_server
 from spark_jobs.worker.worker_daemon import NO_THREADS
 
@@ -48,7 +49,7 @@ def start_fork_server(folder: Path) -> str:
         server = subprocess.Popen(  # noqa: S603
             command, stdin=subprocess.PIPE, env=environment, pass_fds=[number]
         )
-    atexit.register(_end, server)
+    atexit.register(end_child, server, _END_SECONDS)
     return str(client)
 
 
@@ -62,14 +63,3 @@ def _write_client(folder: Path) -> Path | None:
     path.chmod(0o700)
     # False on a file system that is mounted without the right to execute.
     return path if os.access(path, os.X_OK) else None
-
-
-def _end(server: subprocess.Popen[bytes]) -> None:
-    """End the server: at the end of its standard input."""
-    if server.stdin is not None:
-        server.stdin.close()
-    try:
-        server.wait(_END_SECONDS)
-    except subprocess.TimeoutExpired:
-        server.kill()
-        server.wait()

@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from kafka_client.secrets import SENSITIVE_NAMES
+from spark_jobs.driver.child_end import end_child
 from spark_jobs.driver.forked_planners import start_fork_server
 from spark_jobs.driver.java_archive import JavaArchive, open_archive
 from spark_jobs.driver.properties_file import submitted
@@ -247,13 +248,7 @@ def open_session(settings: Settings) -> SparkSession:
 
 def _end_java(java: subprocess.Popen[bytes], archive: JavaArchive | None) -> None:
     """End the JVM of this process, wait until it has ended, and close the archive."""
-    if java.stdin is not None:
-        # PySpark's gateway ends the JVM at the end of its input.
-        java.stdin.close()
-    try:
-        java.wait(_JAVA_END_SECONDS)
-    except subprocess.TimeoutExpired:
-        java.kill()
-        java.wait()
+    # PySpark's gateway ends the JVM at the end of its input.
+    end_child(java, _JAVA_END_SECONDS)
     if archive is not None:
         archive.close(java.returncode)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
+from spark_jobs.worker import fork_client, fork_server
 from tests.support.command import command_line, process_tree, send_signal, variables
 from tests.support.files import paths_below
 from tests.support.patience import PATIENCE_SECONDS, wait_until
@@ -50,7 +51,8 @@ except SettingError as error:
     sys.exit(f"refused: {error}")
 found = {name: session.conf.get(name) for name in settings.spark_properties}
 session.range(8).rdd.map(lambda row: row.id).sum()
-print(json.dumps({**found, "master": session.sparkContext.master}), flush=True)
+context = session.sparkContext
+print(json.dumps({**found, "master": context.master, "python": context.pythonExec}), flush=True)
 sys.stdin.read()
 """
 
@@ -119,7 +121,12 @@ def opened() -> Iterator[Opened]:
 
 
 def test_properties_are_in_force_and_on_no_command_line(opened: Opened) -> None:
-    assert opened.found == {**PROPERTIES, "master": "local[1]"}
+    found = dict(opened.found)
+    python = found.pop("python")
+    assert found == {**PROPERTIES, "master": "local[1]"}
+    # Spark starts the client of the fork server, which is a script.
+    assert fork_client.SOCKET in Path(python).read_text()
+    assert any(fork_server.__name__ in command_line(it) for it in process_tree(opened.pid))
     commands = [command_line(one) for one in process_tree(opened.pid)]
     # Python, Java, and the daemon of the workers.
     assert len(commands) >= 3
