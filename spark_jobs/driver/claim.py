@@ -23,6 +23,8 @@ _LOOK_SECONDS = 2.0
 # Kafka removes committed offsets after `offsets.retention.minutes`, which is at least an hour in
 # practice and seven days by default.
 _RENEW_SECONDS = 1_200.0
+# Kafka ends the transaction of a claim in less time, unless it has lost the end.
+_UNDECIDED_SECONDS = 60.0
 
 
 class Claim:
@@ -49,6 +51,8 @@ class Claim:
         self._claims = claims_of(topics, properties)
         self._look_at = 0.0
         self._renew_at = time.monotonic() + _RENEW_SECONDS
+        # When Kafka last answered, or the claim was last renewed without an answer.
+        self._answered_at = time.monotonic()
 
     def widen(self, partitions: int) -> None:
         """Claim more partitions of the sink, so that later owners fence off all of them.
@@ -118,13 +122,34 @@ class Claim:
         self._look_at = time.monotonic() + _LOOK_SECONDS
         try:
             found = self._claims.find(self.owner, _LOOK_SECONDS)
+            self._answered_at = time.monotonic()
             if found is None:
                 _log.warning("the claim of the installation is missing in Kafka; it is restored")
             elif found.partitions < self.owner.partitions:
                 _log.warning("Kafka has dropped the newest claim of this job; it is restored")
             elif time.monotonic() < self._renew_at:
                 return
-            self._claims.renew(self.owner)
-            self._renew_at = time.monotonic() + _RENEW_SECONDS
+            self._renew()
         except (ProducerFencedError, UnusableProducerError) as error:
             _log.warning("the claim of the installation was not checked: %s", error)
+            self._end_undecided()
+
+    def _renew(self) -> None:
+        self._claims.renew(self.owner)
+        self._renew_at = time.monotonic() + _RENEW_SECONDS
+
+    def _end_undecided(self) -> None:
+        """Renew the claim if Kafka has lost the end of a transaction that claims.
+
+        Until the next claim, Kafka does not tell which claim is the newest, and no task writes.
+        """
+        if time.monotonic() < self._answered_at + _UNDECIDED_SECONDS:
+            return
+        try:
+            self._claims.read_former(_LOOK_SECONDS)
+            # Kafka answers.
+            self._answered_at = time.monotonic()
+            _log.warning("Kafka does not decide the claim of the installation: it is renewed")
+            self._renew()
+        except (ProducerFencedError, UnusableProducerError) as error:
+            _log.warning("the claim of the installation was not renewed: %s", error)

@@ -144,10 +144,17 @@ class CommittedOffset:
             except KafkaException as error:
                 if error.args[0].code() not in TIMEOUTS | _MOVING:
                     raise
-            offset = CommittedOffset(self.topic, self.name, self._properties, decided=False)
-            with closing(offset):
-                former = offset.read()
+            former = self.read_undecided()
         return former, False
+
+    def read_undecided(self, patience_seconds: float = _TIMEOUT_SECONDS) -> TopicPartition | None:
+        """Read the offset before a transaction that is not decided; None if it is missing.
+
+        Parameters and errors are those of `read`.
+        """
+        offset = CommittedOffset(self.topic, self.name, self._properties, decided=False)
+        with closing(offset):
+            return offset.read(patience_seconds)
 
     def close(self) -> None:
         """Close the connection."""

@@ -96,6 +96,16 @@ class Claims:
             raise self._own_error(error) from error
         return _owner_at(found)
 
+    def read_former(self, patience_seconds: float) -> Owner | None:
+        """Read the claim before one that Kafka does not decide, while `read` gets no answer.
+
+        Parameters and errors are those of `read`.
+        """
+        try:
+            return _owner_at(self._offset.read_undecided(patience_seconds))
+        except KafkaException as error:
+            raise self._own_error(error) from error
+
     def check(self, own: Owner) -> None:
         """Check that a claim is the newest claim.
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Producer
 
+from spark_jobs.driver import claim as claim_module
+from spark_jobs.driver.claim import Claim
 from spark_jobs.errors import ClaimLostError, DeliveryError
 from spark_jobs.sink import committed, marker, ownership
 from spark_jobs.sink.committed import CommittedOffset
@@ -20,11 +22,10 @@ from spark_jobs.sink.transactional_client import UnusableProducerError
 from spark_jobs.sink.transactions import PartitionProducer
 from tests.support.claims import BareInstallation, claim, target
 from tests.support.messages import naming
-from tests.support.patience import PATIENCE_SECONDS
+from tests.support.patience import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from confluent_kafka import TopicPartition
-
 
 pytestmark = pytest.mark.kafka
 
@@ -130,6 +131,34 @@ def test_undecided_claim_is_replaced_and_all_producers_are_fenced_off(
     with pytest.raises(ClaimLostError):
         unknown.write(1, [installation.record("b")])
     assert installation.written() == ["a"]
+
+
+def test_running_job_renews_its_claim_while_kafka_does_not_decide_it(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claim_module, "_UNDECIDED_SECONDS", 0.0)
+    monkeypatch.setattr(claim_module, "_LOOK_SECONDS", 1.0)
+    topics, owner = installation.topics, installation.target.owner
+    running = Claim(topics, installation.properties, owner)
+    claims = claims_of(topics, installation.properties)
+    group = f"{topics.prefix}.owner"
+    committed = CommittedOffset(topics.config, group, installation.properties)
+    # The job was stopped within the transaction, or the broker has lost its end.
+    renewal = installation.begin(group)
+    offset = committed.at(owner.number, owner.to_json())
+    renewal.send_offsets_to_transaction([offset], committed.group, PATIENCE_SECONDS)
+    with pytest.raises(UnusableProducerError):
+        claims.find(owner, 1.0)
+
+    def is_renewed() -> bool:
+        running.look()
+        try:
+            return claims.find(owner, 1.0) == owner
+        except UnusableProducerError:
+            return False
+
+    # Less than the time after which the broker ends the transaction.
+    wait_until(is_renewed, PATIENCE_SECONDS / 2)
 
 
 def test_claim_of_more_partitions_that_kafka_has_dropped_is_written_again(
