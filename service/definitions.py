@@ -60,6 +60,7 @@ _GAUGES = {
     "buffered_events": "Number of buffered events; counts each copy in a grid.",
     "buffer_keep_timestamp_seconds": "Events before this time are dropped from the buffer.",
     "condition_keep_timestamp_seconds": "Events before this time are not needed by the condition.",
+    "condition_buffered_events": "Buffered events that the condition needs; counts each grid copy.",
     "state_bytes": "Size of the state.",
     "chance_seconds": "Chance alarms per second if streams have one key and one event per second.",
     "batch_duration_seconds": "Duration of the newest batch, by phase.",

@@ -59,6 +59,25 @@ class StreamBuffer:
         """Memory of the columns, in bytes."""
         return sum(segment.nbytes for _, segment in self.segments)
 
+    def count_needed(self, keep_values: Collection[int]) -> dict[int, int]:
+        """Count the events that are needed by each of several keep values.
+
+        Parameters
+        ----------
+        keep_values : collection of int
+            Keep values, in µs.
+
+        Returns
+        -------
+        dict of int to int
+            For each keep value, the number of events whose `latest` is at least this.
+        """
+        times = np.fromiter(keep_values, np.int64, len(keep_values))
+        counts = np.zeros(len(times), np.int64)
+        for _, segment in self.segments:
+            counts += segment.count_from(times)
+        return dict(zip(times.tolist(), counts.tolist(), strict=True))
+
     def age(
         self,
         fresh: tuple[int, Segment] | None,

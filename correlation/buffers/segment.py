@@ -53,6 +53,7 @@ class Segment:
 
     __slots__ = (
         "__weakref__",
+        "_ascending",
         "_groups",
         "columns",
         "earliest",
@@ -96,6 +97,7 @@ class Segment:
         self.min_uncertainty = int(lengths.min())
         self.max_uncertainty = int(lengths.max())
         self._groups: dict[bytes, int] | None = None
+        self._ascending: Int64s | None = None
 
     def __len__(self) -> int:
         return len(self.latest)
@@ -108,6 +110,30 @@ class Segment:
         columns = self.group_keys.nbytes + self.id.nbytes + shape
         declared = sum(int(column.nbytes) for column in self.columns.values())
         return columns + declared + sum(array.nbytes for array in arrays)
+
+    def count_from(self, times: Int64s) -> Int64s:
+        """Count the events whose `latest` is at least each of the given times.
+
+        It takes O(log n) per time. The first call with a time between `min_latest` and `max_latest`
+        sorts a copy of `latest`, unless there is one group only.
+
+        Parameters
+        ----------
+        times : int64[k]
+            Times, in µs.
+
+        Returns
+        -------
+        int64[k]
+            Number of events for each time.
+        """
+        counts = np.where(times <= self.min_latest, np.int64(len(self)), np.int64(0))
+        cut = (times > self.min_latest) & (times <= self.max_latest)
+        if cut.any():
+            if self._ascending is None:
+                self._ascending = self.latest if len(self.group_keys) == 1 else np.sort(self.latest)
+            counts[cut] = len(self) - np.searchsorted(self._ascending, times[cut])
+        return counts
 
     def groups(self) -> dict[bytes, int]:
         """Return the group number of each join key."""

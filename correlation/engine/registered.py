@@ -128,15 +128,30 @@ def describe_gauges(
     watermarks, to_come
         As in `Registered.keep_values`.
     """
-    found = {name: it.keep_values(watermarks, to_come) for name, it in conditions.items()}
-    return describe_buffers(buffers, _merged(found.values(), watermarks)) + [
-        gauge
-        for name, kept in found.items()
-        for stream, keep in sorted(kept.items())
-        for gauge in keep_gauge(
-            "condition_keep_timestamp_seconds", {"condition": name, "stream": stream}, keep
-        )
-    ]
+    found = {
+        name: {stream: KEEP_NOTHING for stream in it.streams if stream in buffers}
+        | dict(it.keep_values(watermarks, to_come))
+        for name, it in conditions.items()
+    }
+    needed = _count_needed(buffers, found.values())
+    gauges = describe_buffers(buffers, _merged(found.values(), watermarks))
+    for name, kept in found.items():
+        for stream, keep in sorted(kept.items()):
+            labels = {"condition": name, "stream": stream}
+            gauges += keep_gauge("condition_keep_timestamp_seconds", labels, keep)
+            gauges.append(["condition_buffered_events", labels, needed[stream][keep]])
+    return gauges
+
+
+def _count_needed(
+    buffers: Mapping[str, StreamBuffer], found: Iterable[Mapping[str, int]]
+) -> dict[str, dict[int, int]]:
+    """Return the number of needed events by stream and keep value; equal values are one count."""
+    values: dict[str, set[int]] = {}
+    for kept in found:
+        for stream, keep in kept.items():
+            values.setdefault(stream, set()).add(keep)
+    return {stream: buffers[stream].count_needed(it) for stream, it in values.items()}
 
 
 def _merged(found: Iterable[Mapping[str, int]], streams: Iterable[str]) -> dict[str, int]:

@@ -141,6 +141,17 @@ def _work() -> tuple[Panel, ...]:
             "s",
         ),
         Panel(
+            "Buffered events",
+            "Buffered events that a condition itself needs; the buffer of a stream also has those "
+            "that only other conditions need.",
+            (
+                Query(
+                    gauge("condition_buffered_events", "condition", "stream"),
+                    "{{condition}} {{stream}}",
+                ),
+            ),
+        ),
+        Panel(
             "Factored records",
             "Records per second of conditions with `output: factored`.",
             (
@@ -150,5 +161,6 @@ def _work() -> tuple[Panel, ...]:
                 ),
             ),
             "cps",
+            width=24,
         ),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deploy.dashboards.expressions import age, rate
+from deploy.dashboards.expressions import age, gauge, rate
 from deploy.dashboards.panels import Board, Panel, Query, Row
 
 
@@ -73,6 +73,19 @@ def event_queries() -> Board:
                             ),
                         ),
                         "s",
+                    ),
+                    Panel(
+                        "Buffered events",
+                        "Buffered events that a query itself needs; the buffer of a stream also "
+                        "has those that only other conditions need.",
+                        (
+                            Query(
+                                f"{gauge('condition_buffered_events', 'condition', 'stream')}"
+                                f" and on (condition) {combinations}",
+                                "{{condition}} {{stream}}",
+                            ),
+                        ),
+                        width=24,
                     ),
                 ),
             ),

@@ -24,6 +24,7 @@ from tests.support.slots import (
     PARTITIONS,
     Arrival,
     Slot,
+    beat,
     control_record,
     control_records,
     draw_arrivals,
@@ -161,6 +162,25 @@ def test_buffered_events_are_copies(groups: int) -> None:
         if name == "buffered_events"
     )
     assert buffered == 20 * groups
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+def test_events_that_a_condition_needs_are_copies(groups: int) -> None:
+    grid = Grid(groups, 2)
+    grid.advance(make_block([], [control_record(0, "sure", CONDITIONS["sure"])]))
+    arrivals = [Arrival("x", 0, "", f"x{n}", n, n, n) for n in range(20)]
+    grid.advance(make_block(arrivals, []))
+    # An event of y is at most 40 later, so those of x are needed from 11 on.
+    block = Block(heartbeats=[beat("y", 51)])
+    found: Counter[str] = Counter()
+    for outcome in grid.advance(block):
+        for kind in ("gauges", "counters"):
+            for name, labels, value in outcome.metrics[kind]:
+                found[name] += value if labels.get("stream") == "x" else 0
+    assert found["condition_buffered_events"] == 9 * groups
+    copies = found["events_collected_total"] + found["buffered_events"]
+    assert copies - found["condition_buffered_events"] == 11 * groups
+    assert found["events_consumed_total"] == 20
 
 
 def test_twins_of_a_self_correlation_are_one_pair_in_a_grid() -> None:

@@ -14,6 +14,7 @@ from correlation.buffers.buffer import StreamBuffer
 from correlation.buffers.columns import DictionaryColumn
 from correlation.buffers.events import Events
 from correlation.buffers.segment import Segment, match_groups
+from correlation.limits import KEEP_NOTHING, UNKNOWN_WATERMARK
 
 # Key, latest, length, and whether it is late.
 Row = tuple[bytes, int, int, bool]
@@ -149,6 +150,22 @@ def test_a_buffer_keeps_all_that_is_needed_and_little_more(
             _check_order(segment)
             assert seen.setdefault(name, segment) is segment
             assert name < number
+
+
+@given(
+    blocks=st.lists(st.tuples(ROWS, st.integers(-60, 60)), max_size=8),
+    times=st.sets(st.integers(-60, 60) | st.sampled_from([UNKNOWN_WATERMARK, KEEP_NOTHING])),
+)
+def test_a_buffer_counts_the_events_that_each_keep_value_needs(
+    blocks: list[tuple[list[Row], int]], times: set[int]
+) -> None:
+    buffer, number = StreamBuffer(), 0
+    assert buffer.count_needed(times) == dict.fromkeys(times, 0)
+    for rows, keep in blocks:
+        number = buffer.age((number, _segment(rows)), keep, number + 1)
+        held = [int(it) for _, segment in buffer.segments for it in segment.latest]
+        expected = {time: sum(it >= time for it in held) for time in times}
+        assert buffer.count_needed(times) == expected
 
 
 @given(blocks=st.lists(st.tuples(st.none() | ROWS, st.integers(-60, 99)), max_size=12))
