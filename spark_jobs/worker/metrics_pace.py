@@ -1,14 +1,14 @@
 """Decide in which batches a slot writes its record to the metrics topic.
 
 The record has the totals of all conditions. A small record is written in each batch. With a
-thousand conditions it has up to 1 MB, and writing it in each batch would cost more than the batch
+thousand conditions it has over 1 MB, and writing it in each batch would cost more than the batch
 itself: a slot then writes about `_BYTES_PER_SECOND`, and pauses for at most `_MAX_PAUSE_US`. The
 totals are part of the slot's state, so a later record contains all that was left out.
 """
 
 from __future__ import annotations
 
-# Size of the records that are written in each batch: about 30 conditions with alarms.
+# Size of the records that are written in each batch: about 20 conditions with alarms.
 _SMALL_BYTES = 32_768
 # A record of 500 KB is written every 5 seconds.
 _BYTES_PER_SECOND = 100_000
