@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
@@ -20,8 +20,8 @@ from correlation.buffers.columns import (
 )
 from correlation.buffers.packing import pack_columns, unpack_columns
 
-# Prefixes of packed columns.
-_EXTRA, _BUFFERED = "extra.", "column."
+# Prefix of packed columns that a stream declares.
+_BUFFERED = "column."
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,6 @@ class Events:
         Kafka offset.
     record_timestamp_us : int64[n]
         Kafka's timestamp of the record, in µs.
-    extra : mapping of name to BytesColumn
-        Columns of a block that are not buffered.
     columns : mapping of name to column
         Columns that the stream declares; they are buffered with the events.
     shape : DictionaryColumn or None
@@ -59,7 +57,6 @@ class Events:
     partition: NDArray[np.int32]
     offset: Int64s
     record_timestamp_us: Int64s
-    extra: Mapping[str, BytesColumn] = field(default_factory=dict)
     shape: DictionaryColumn | None = None
     columns: Columns = field(default_factory=dict)
 
@@ -77,7 +74,6 @@ class Events:
             self.partition[rows],
             self.offset[rows],
             self.record_timestamp_us[rows],
-            {name: column.take(rows) for name, column in self.extra.items()},
             None if self.shape is None else self.shape.take(rows),
             take_columns(self.columns, rows),
         )
@@ -97,10 +93,6 @@ class Events:
             np.concatenate([part.partition for part in parts]),
             np.concatenate([part.offset for part in parts]),
             np.concatenate([part.record_timestamp_us for part in parts]),
-            {
-                name: BytesColumn.concat([part.extra[name] for part in parts])
-                for name in first.extra
-            },
             shape=join_shapes(parts),
             columns=concat_columns([part.columns for part in parts], [*map(len, parts)]),
         )
@@ -116,7 +108,6 @@ class Events:
             "offset": self.offset,
             "record_timestamp_us": self.record_timestamp_us,
         }
-        columns |= {f"{_EXTRA}{name}": column for name, column in self.extra.items()}
         columns |= optional_columns(self.shape, self.columns)
         return pack_columns(columns, {"stream": self.stream})
 
@@ -125,15 +116,9 @@ class Events:
         """Read the output of `to_bytes`."""
         columns, meta = unpack_columns(blob)
         shape, buffered = pop_optional(columns)
-        extra = {
-            name.removeprefix(_EXTRA): cast("BytesColumn", columns.pop(name))
-            for name in list(columns)
-            if name.startswith(_EXTRA)
-        }
         return cls(
             stream=meta["stream"],
             **cast("dict[str, Any]", columns),
-            extra=extra,
             shape=shape,
             columns=buffered,
         )

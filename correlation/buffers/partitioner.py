@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from correlation.buffers.columns import BytesColumn, Int64s
 from correlation.buffers.events import Events
-from correlation.buffers.grid import assign_groups, cell_keys, home_copies, slots_of_cells
+from correlation.buffers.grid import assign_groups, cell_keys, slots_of_cells
 from correlation.resources.partitioning import Partitioning
 from correlation.resources.streams import Stream
 
@@ -96,8 +96,7 @@ class Partitioner:
         Yields
         ------
         int, Events
-            Slot and copies, in the order of the events. `extra` is empty except for home copies,
-            because it is not needed with other copies.
+            Slot and copies, in the order of the events.
         """
         if not len(events):
             return
@@ -112,17 +111,7 @@ class Partitioner:
         for number, copies in zip(numbers.tolist(), np.split(order, starts[1:]), strict=True):
             key = join_key.take(copies)
             mine = replace(events.take(row[copies]), key=key)
-            if groups > 1:
-                home = home_copies(key, groups)
-                extra = {name: _where(home, column) for name, column in mine.extra.items()}
-                mine = replace(mine, extra=extra)
             yield number, mine
-
-
-def _where(chosen: NDArray[np.bool_], column: BytesColumn) -> BytesColumn:
-    """Return the column with empty values in the rows that are not chosen."""
-    one_more = BytesColumn(column.data, np.append(column.offsets, column.offsets[-1]))
-    return one_more.take(np.where(chosen, np.arange(len(column)), len(column)))
 
 
 def _hash_rows(column: BytesColumn, count: int) -> NDArray[np.int32]:

@@ -142,7 +142,7 @@ def build_segments(
         joined = Events.concat(parts)
         # As if an operator needed the timestamps: the conditions are not built yet.
         stamps = {TIMESTAMP: joined.record_timestamp_us}
-        joined = replace(joined, columns={**joined.columns, **stamps}, extra={})
+        joined = replace(joined, columns={**joined.columns, **stamps})
         segments[name] = []
         sources = _as_sources(position["sources"][name]) or ()
         rows = np.flatnonzero(select_events(joined, sources))

@@ -10,13 +10,13 @@ of the filter exclude the record.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from correlation.buffers.columns import BytesColumn, Column, Columns, Int64s
+from correlation.buffers.columns import Column, Columns, Int64s
 from correlation.buffers.events import Events
 from correlation.errors import RejectedEventError
 from correlation.parsing.attribute_values import (
@@ -281,9 +281,8 @@ class AttributeIntake(Intake):
         self,
         offset: Int64s,
         record_timestamp_us: Int64s,
-        extra: Mapping[str, BytesColumn] | None = None,
         columns: Columns | None = None,
     ) -> Events:
         """See `Intake.to_events`; `columns` are added to those of the attributes."""
         found = self._settled or self._columns(self._values, offset, record_timestamp_us)
-        return super().to_events(offset, record_timestamp_us, extra, {**(columns or {}), **found})
+        return super().to_events(offset, record_timestamp_us, {**(columns or {}), **found})

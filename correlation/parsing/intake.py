@@ -10,7 +10,7 @@ sentence.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -297,7 +297,6 @@ class Intake:
         self,
         offset: Int64s,
         record_timestamp_us: Int64s,
-        extra: Mapping[str, BytesColumn] | None = None,
         columns: Columns | None = None,
     ) -> Events:
         """Return the added events, one for each of `rows`.
@@ -306,8 +305,6 @@ class Intake:
         ----------
         offset, record_timestamp_us : int64[n]
             Kafka offset and timestamp of each event.
-        extra : mapping of name to BytesColumn
-            Additional columns (`Events.extra`).
         columns : mapping of name to column
             Buffered columns (`Events.columns`).
         """
@@ -326,7 +323,6 @@ class Intake:
             np.full(len(self.rows), self._partition, np.int32),
             offset,
             record_timestamp_us,
-            extra or {},
             DictionaryColumn.from_list(self._shapes) if any(self._shapes) else None,
             declared,
         )

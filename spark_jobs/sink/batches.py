@@ -9,10 +9,12 @@ from pyspark import TaskContext
 from correlation.kinds import topics_of
 from spark_jobs.errors import SparkJobError
 from spark_jobs.sink.last_worker import is_this_worker, note_this_worker
+from spark_jobs.sink.late_records import LateRecords
 from spark_jobs.sink.ownership import MERGED, sink_id
 from spark_jobs.sink.spool import BlobSpool
 from spark_jobs.sink.transactions import PartitionProducer, Target
-from spark_jobs.worker.envelope import PackedRecords
+from spark_jobs.worker.envelope import LATE, SHARE, PackedRecords
+from spark_jobs.worker.late_events import LateEvents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,8 +28,9 @@ if TYPE_CHECKING:
 _BATCH = "streaming.sql.batchId"
 _QUERY = "sql.streaming.queryId"
 
-# A worker keeps its producers for many batches.
+# A worker keeps its connections for many batches.
 _producers: dict[Target, PartitionProducer] = {}
+_readers: dict[tuple[object, ...], LateRecords] = {}
 
 
 def write_task(
@@ -56,10 +59,19 @@ def write_task(
     # All rows are read before the transaction begins: it stays short, and the state of the batch is
     # complete when its output is committed.
     shares: list[bytes] = []
+    late: list[LateEvents] = []
     with BlobSpool() as spool:
         for rows in iterator:
-            for blob, is_share in zip(*(it.to_pylist() for it in rows.columns), strict=True):
-                (shares.append if is_share else spool.append)(blob)
+            for blob, kind in zip(*(it.to_pylist() for it in rows.columns), strict=True):
+                if kind == SHARE:
+                    shares.append(blob)
+                elif kind == LATE:
+                    late.append(LateEvents.from_bytes(blob))
+                else:
+                    spool.append(blob)
+        if late:
+            for blob in _late_records(options).copy(late):
+                spool.append(blob)
         if not spool.count and not shares:
             return 0, "", ()
         # Unpacked one by one while sending: many objects at once would cost garbage collections.
@@ -122,6 +134,14 @@ def mark_group(prefix: str, query: str, part: int | str) -> str:
     Earlier versions used this name as the transactional id, too.
     """
     return f"{prefix}.{query}.{part}"
+
+
+def _late_records(options: SinkOptions) -> LateRecords:
+    """Return this worker's reader of the records of late events."""
+    key = (options.prefix, *sorted(options.properties.items()))
+    if key not in _readers:
+        _readers[key] = LateRecords(topics_of(options.prefix), options.properties)
+    return _readers[key]
 
 
 def producer_of(target: Target, properties: Properties) -> PartitionProducer:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from confluent_kafka import Message
 
     from kafka_client.clients import UserConsumer
+    from spark_jobs.settings import Properties
     from spark_jobs.source.offset_planner import Range
     from spark_jobs.source.reading import Reading
 
@@ -223,6 +224,24 @@ class RangeReader:
         self._assign()
 
 
+def open_reader(properties: Properties, group: str) -> RangeReader:
+    """Open a reader.
+
+    Parameters
+    ----------
+    properties : mapping
+        librdkafka properties.
+    group : str
+        Consumer group, which librdkafka requires.
+
+    Raises
+    ------
+    KafkaException
+        librdkafka rejects the properties.
+    """
+    return RangeReader(open_consumer(properties, group, **_CLIENT))
+
+
 class _Connection:
     """The connection of a worker process, for the newest run of the query."""
 
@@ -236,8 +255,8 @@ class _Connection:
             if self._reader is not None:
                 self._reader.close()
                 self._reader = None
-            consumer = open_consumer(reading.properties, reading.group, **_CLIENT)
-            self._reader, self._name = RangeReader(consumer), reading.name
+            self._reader = open_reader(reading.properties, reading.group)
+            self._name = reading.name
         return self._reader
 
 

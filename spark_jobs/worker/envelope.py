@@ -35,6 +35,8 @@ CONTROL, HEARTBEAT, PROGRESS, EVENTS, FILTERED, REJECT, POSITIONS, BEGIN = (
     "positions",
     "begin",
 )
+# Kinds of output rows of a slot.
+RECORDS, SHARE, LATE = "records", "share", "late"
 
 # CloudEvents, binary mode: the header that identifies a result.
 ID_HEADER = "ce_id"
@@ -191,9 +193,9 @@ def decompressed(blob: bytes) -> bytes:
     return whole
 
 
-def in_portions(rows: Iterable[tuple[bytes, bool]]) -> Iterator[list[tuple[bytes, bool]]]:
+def in_portions(rows: Iterable[tuple[bytes, str]]) -> Iterator[list[tuple[bytes, str]]]:
     """Split the output rows of a slot into lists of bounded size."""
-    portion: list[tuple[bytes, bool]] = []
+    portion: list[tuple[bytes, str]] = []
     size = 0
     for row in rows:
         portion.append(row)

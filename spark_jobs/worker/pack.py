@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import orjson
 import pyarrow as pa
 
-from correlation.buffers.columns import BytesColumn
 from correlation.buffers.events import Events
 from correlation.buffers.partitioner import Partitioner
 from correlation.config_records import parse_config_record
@@ -31,7 +29,6 @@ from correlation.parsing.intake import Intake, Problem, parse_records
 from correlation.parsing.stream_reader import StreamReader
 from correlation.reasons import Reason
 from correlation.resources.partitioning import Partitioning
-from kafka_client.messages import Headers
 from spark_jobs.worker.controls import kept_record, names_resource
 from spark_jobs.worker.envelope import (
     CONTROL,
@@ -41,14 +38,11 @@ from spark_jobs.worker.envelope import (
     POSITIONS,
     PROGRESS,
     REJECT,
-    pack_headers,
 )
 from spark_jobs.worker.positions import position_of, to_json
 from spark_jobs.worker.rejects import Rejects
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from correlation.resources.streams import Stream
     from spark_jobs.worker.packing import Packing
     from spark_jobs.worker.runs import Run
@@ -64,8 +58,6 @@ _PACKED = pa.schema(
     ]
 )
 Row = tuple[int, str, int, bytes]
-# First byte of the packed headers: whether the record has a key, which may also be empty.
-NO_KEY, KEY = b"\0", b"\1"
 
 
 def pack_records(packing: Packing, blocks: Iterable[Sequence[Run]]) -> Iterator[pa.RecordBatch]:
@@ -238,10 +230,7 @@ class _Task:
                 count = orjson.dumps([reader.name, taken.filtered])
                 yield self._slot_keys[self._slot_of(run.partition)], FILTERED, 0, count
             if taken.rows:
-                events = _to_events(taken, run)
-                yield from self._spread(
-                    reader, replace(events, extra={}) if self._refills else events
-                )
+                yield from self._spread(reader, taken.to_events(*run.positions(taken.rows)))
 
     def _read(
         self, run: Run, rows: range, accepted: Sequence[Intake]
@@ -284,34 +273,3 @@ def _describe_ahead(heartbeat: Heartbeat, max_skew_us: int) -> str:
         f"{heartbeat.record_timestamp_us}, plus max_skew, {max_skew_us} µs; got "
         f"{heartbeat.read_up_to_us}; correct the clock of the sender"
     )
-
-
-def _to_events(taken: Intake, run: Run) -> Events:
-    """Build columns of the accepted events, at least one, with their original records."""
-    rows = np.array(taken.rows, np.int64)
-    extra = {
-        "record_key": _take_rows(run.key_column, rows),
-        "record_value": _take_rows(run.value_column, rows),
-        "record_headers": _pack_headers(run, rows),
-    }
-    return taken.to_events(run.offsets[rows], run.record_timestamp_us[rows], extra)
-
-
-def _take_rows(column: BytesColumn, rows: NDArray[np.int64]) -> BytesColumn:
-    """Return the values at ascending rows, if possible without a copy."""
-    low, high = int(rows[0]), int(rows[-1]) + 1
-    return column.view(low, high) if high - low == len(rows) else column.take(rows)
-
-
-def _pack_headers(run: Run, rows: NDArray[np.int64]) -> BytesColumn:
-    if run.has_headers:
-        return BytesColumn.from_list(
-            [pack_record_headers(run.keys[row], run.headers_of(row)) for row in rows.tolist()]
-        )
-    first = np.where(run.has_key[rows], ord(KEY), ord(NO_KEY)).astype(np.uint8)
-    return BytesColumn(first, np.arange(len(rows) + 1, dtype=np.int64))
-
-
-def pack_record_headers(key: bytes | None, headers: Headers | None) -> bytes:
-    """Write the headers of a record, after a byte that states whether it has a key."""
-    return (NO_KEY if key is None else KEY) + pack_headers(headers or ())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pyspark.sql.types import (
     BinaryType,
-    BooleanType,
     IntegerType,
     LongType,
     StringType,
@@ -20,10 +19,10 @@ PACKED_SCHEMA = StructType(
         StructField("blob", BinaryType(), nullable=False),
     ]
 )
-# Output of a slot: packed records, or its shares (`spark_jobs.worker.shares`).
+# Output of a slot: packed records, its shares (`spark_jobs.worker.shares`), or late events.
 OUTPUT_SCHEMA = StructType(
     [
         StructField("blob", BinaryType(), nullable=False),
-        StructField("is_share", BooleanType(), nullable=False),
+        StructField("kind", StringType(), nullable=False),
     ]
 )

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from correlation.buffers.columns import BytesColumn
 from correlation.parsing.records import Records
 
 if TYPE_CHECKING:
@@ -54,12 +53,8 @@ class Run:
     values: Sequence[bytes | None]
     keys: Sequence[bytes | None]
     headers: Sequence[Headers | None]
-    has_headers: bool
     offsets: NDArray[np.int64]
     record_timestamp_us: NDArray[np.int64]
-    value_column: BytesColumn
-    key_column: BytesColumn
-    has_key: NDArray[np.bool_]
 
     @classmethod
     def of(cls, topic: str, partition: int, columns: Columns) -> Run:
@@ -71,12 +66,8 @@ class Run:
             values,
             keys,
             headers,
-            any(headers),
             np.array(columns.offsets, np.int64),
             np.maximum(np.array(columns.record_timestamp_us, np.int64), 0),
-            BytesColumn.from_list([value or b"" for value in values]),
-            BytesColumn.from_list([key or b"" for key in keys]),
-            np.array([key is not None for key in keys], np.bool_),
         )
 
     @property
@@ -92,7 +83,8 @@ class Run:
     def parts(self) -> Iterator[range]:
         """Split the rows into parts that are parsed at once, of limited number and size."""
         begin, end = 0, len(self.offsets)
-        starts = self.value_column.offsets
+        sizes = [len(value) if value else 0 for value in self.values]
+        starts = np.append(0, np.cumsum(sizes))
         while begin < end:
             fitting = np.searchsorted(starts, starts[begin] + _PART_BYTES, "right") - 1
             part = range(begin, max(begin + 1, min(int(fitting), begin + _PART_RECORDS, end)))

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -27,20 +27,20 @@ import pandas as pd
 from correlation.buffers.events import Events
 from correlation.engine.program import Outcome, Program
 from correlation.engine.rebuilding import rebuild_program
-from correlation.reasons import Reason
-from correlation.resources.topics import error_headers
 from spark_jobs.worker.blob_files import BlobFiles
 from spark_jobs.worker.cache_files import cache_of_conditions
 from spark_jobs.worker.envelope import (
     BEGIN,
+    LATE,
+    RECORDS,
+    SHARE,
     Record,
     RecordPacker,
     in_portions,
-    unpack_headers,
 )
 from spark_jobs.worker.gathering import Gathered, gather
+from spark_jobs.worker.late_events import LateEvents
 from spark_jobs.worker.metrics_pace import MetricsPace
-from spark_jobs.worker.pack import NO_KEY
 from spark_jobs.worker.positions import (
     Positions,
     from_json,
@@ -57,8 +57,6 @@ from spark_jobs.worker.slot_records import SlotRecord
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import MapState, ValueState
 
-    from correlation.resources.streams import Stream
-    from correlation.resources.topics import Topics
     from spark_jobs.worker.in_force import InForce
 
 
@@ -284,13 +282,11 @@ class SlotEvaluation:
 
     def _pack(
         self, slot_key: int, gathered: Gathered, outcome: Outcome, slot: _Slot
-    ) -> Iterator[tuple[bytes, bool]]:
-        """Pack the output of a slot: blobs, and whether they are shares."""
+    ) -> Iterator[tuple[bytes, str]]:
+        """Pack the output of a slot: blobs and their kinds."""
         topics, pace = self._in_force.topics, slot.pace
         results = pack_results(outcome.results, outcome.detected_at_us, topics)
         packer = RecordPacker()
-        for events in outcome.late:
-            packer.extend(_late_records(events, topics, self._in_force.streams))
         now_us = outcome.detected_at_us
         number, slots = self._number(slot_key), len(self._in_force.slot_keys)
         is_due = not self._in_force.paces_metrics or pace.is_due(outcome.config_offset, now_us)
@@ -307,37 +303,17 @@ class SlotEvaluation:
             record.to_records(topics.state, in_force.generation, number, with_totals=is_due)
         )
         for blob in chain(gathered.rejects, results, packer.finish()):
-            yield blob, False
+            yield blob, RECORDS
+        for events in outcome.late:
+            topic = in_force.streams[events.stream].topic
+            yield LateEvents.of(events, topic).to_bytes(), LATE
         if outcome.shares:
-            yield self._pack_shares(outcome), True
+            yield self._pack_shares(outcome), SHARE
 
     def _pack_shares(self, outcome: Outcome) -> bytes:
         slots = len(self._in_force.slot_keys)
         later = pack_results(outcome.later, outcome.detected_at_us, self._in_force.topics)
         return SlotShares(slots, outcome.detected_at_us, outcome.shares, [*later]).to_bytes()
-
-
-def _late_records(
-    events: Events, topics: Topics, streams: Mapping[str, Stream]
-) -> Iterator[Record]:
-    """Yield the unchanged records of late events, with the reason in added headers."""
-    stream = streams[events.stream]
-    keys = events.extra["record_key"]
-    values = events.extra["record_value"]
-    packed_headers = events.extra["record_headers"]
-    for row in range(len(events)):
-        detail = f"latest is before the watermark of stream {stream.name}"
-        added = error_headers(
-            Reason.LATE,
-            detail,
-            stream.name,
-            stream.topic,
-            int(events.partition[row]),
-            int(events.offset[row]),
-        )
-        packed = packed_headers[row]
-        key = None if packed[:1] == NO_KEY else keys[row]
-        yield Record(topics.late, key, values[row], (*unpack_headers(packed[1:]), *added.items()))
 
 
 def _wall_clock_us() -> int:

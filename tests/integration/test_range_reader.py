@@ -93,10 +93,8 @@ def test_records_keep_all_their_fields(
     ((run,),) = reader.read([(topic, 0, 0, 3)], skips_missing=True)
     assert list(run.values) == [b"v", None, b""]
     assert list(run.keys) == [b"k", b"", None]
-    assert run.has_key.tolist() == [True, True, False]
     assert run.record_timestamp_us.tolist() == [it.timestamp_ms * 1_000 for it in sent]
     assert [list(run.headers_of(row)) for row in run.rows] == [[("h", b"\xff"), ("h", b"")], [], []]
-    assert run.has_headers
 
 
 def test_ranges_end_between_markers_and_without_aborted_records(

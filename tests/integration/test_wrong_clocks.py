@@ -146,3 +146,8 @@ def test_a_stream_closed_by_mistake_finds_pairs_again_after_a_reset(job: JobUnde
     slots = job.wait_for_slots(bool)
     assert min(mark or 0 for name in "cd" for mark in marks(slots, name)) >= known
     assert total(slots, "events_late_total", stream="c") == len(lost[0])
+    # The events that were lost are in the topic of late events, as they were sent.
+    records = job.read(job.topics.late, lambda found: len(found) >= len(lost[0] + lost[1]))
+    assert sorted(it.value or b"" for it in records) == sorted(
+        it.value for it in [*lost[0], *lost[1]]
+    )

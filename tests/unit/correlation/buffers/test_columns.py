@@ -77,16 +77,14 @@ def test_foreign_bytes_are_refused() -> None:
         unpack_columns(b"PK\x03\x04 something else")
 
 
-def test_events_come_back_from_bytes_with_their_extra_columns() -> None:
+def test_events_come_back_from_bytes() -> None:
     rows = [(b"k", b"i", 1, 2, 3, 4, 5), (b"", b"j", -1, -1, 0, 6, 7)]
     events = Events.from_rows("s", rows)
-    events = replace(events, extra={"value": BytesColumn.from_list([b"{}", b"[]"])})
     back = Events.concat([Events.from_bytes(events.to_bytes())] * 2).take(np.array([1, 2]))
     assert back.stream == "s"
     assert back.id.to_list() == [b"j", b"i"]
     assert back.earliest.tolist() == [-1, 1]
     assert back.offset.tolist() == [6, 4]
-    assert back.extra["value"].to_list() == [b"[]", b"{}"]
 
 
 def test_events_come_back_with_their_shapes() -> None:

@@ -7,7 +7,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-from correlation.buffers.columns import BytesColumn
 from correlation.buffers.events import Events
 from correlation.buffers.grid import assign_groups, crossed_key, home_copies, slots_of_cells
 from correlation.buffers.partitioner import Partitioner
@@ -20,26 +19,14 @@ from correlation.resources.tokens import Tokens
 
 def _events(count: int) -> Events:
     rows = [(b"k", b"%d" % n, n, n + 1, n % 3, n // 3, n + 2) for n in range(count)]
-    made = Events.from_rows("s", rows)
-    return Events(
-        made.stream,
-        made.key,
-        made.id,
-        made.earliest,
-        made.latest,
-        made.partition,
-        made.offset,
-        made.record_timestamp_us,
-        {"record_value": BytesColumn.from_list([b"value %d" % n for n in range(count)])},
-    )
+    return Events.from_rows("s", rows)
 
 
-def _copies(events: Events, groups: int, slots: int) -> list[tuple[int, bytes, bytes, bytes]]:
-    """List (slot, key, id, record value) of all copies."""
+def _copies(events: Events, groups: int, slots: int) -> list[tuple[int, bytes, bytes]]:
+    """List (slot, key, id) of all copies."""
     found = []
     for slot, mine in Partitioner(Partitioning("grid", groups), slots).spread(events):
-        values = mine.extra["record_value"].to_list()
-        columns = zip(mine.key.to_list(), mine.id.to_list(), values, strict=True)
+        columns = zip(mine.key.to_list(), mine.id.to_list(), strict=True)
         found += [(slot, *copy) for copy in columns]
     return found
 
@@ -49,7 +36,7 @@ def _copies(events: Events, groups: int, slots: int) -> list[tuple[int, bytes, b
 def test_p_grid_any_two_copies_meet_exactly_once(groups: int, slots: int) -> None:
     copies = _copies(_events(4 * min(groups, 5)), groups, slots)
     places: dict[bytes, set[tuple[int, bytes]]] = {}
-    for slot, key, ident, _ in copies:
+    for slot, key, ident in copies:
         places.setdefault(ident, set()).add((slot, key))
     assert all(len(found) == groups for found in places.values())
     for first, second in product(places, repeat=2):
@@ -60,27 +47,20 @@ def test_p_grid_any_two_copies_meet_exactly_once(groups: int, slots: int) -> Non
 
 
 @pytest.mark.parametrize("groups", [1, 2, 5])
-def test_home_copy_is_one_of_each_event_and_alone_carries_its_record(groups: int) -> None:
+def test_home_copy_is_one_of_each_event(groups: int) -> None:
     events = _events(60)
     partitioning = Partitioning("grid", groups)
     homes = []
     for _, mine in Partitioner(partitioning, 3).spread(events):
         home = home_copies(mine.key, partitioning.groups)
-        values = mine.extra["record_value"].to_list()
-        homes += [
-            (ident, value)
-            for ident, value, is_home in zip(mine.id.to_list(), values, home, strict=True)
-            if is_home
-        ]
-        assert {value for value, is_home in zip(values, home, strict=True) if not is_home} <= {b""}
-    assert sorted(homes) == sorted((b"%d" % n, b"value %d" % n) for n in range(60))
+        homes += mine.id.take(np.flatnonzero(home)).to_list()
+    assert sorted(homes) == sorted(b"%d" % n for n in range(60))
 
 
 def test_a_grid_of_one_group_is_as_it_always_was() -> None:
     ((slot, mine),) = Partitioner(Partitioning("grid"), 4).spread(_events(3))
     assert slot == 0
     assert mine.key.to_list() == [b"0"] * 3
-    assert mine.extra["record_value"].to_list() == [b"value 0", b"value 1", b"value 2"]
 
 
 @pytest.mark.parametrize("step", [1, 2, 1024])

@@ -19,8 +19,9 @@ from correlation.resources.records import Resource
 from correlation.resources.streams import Stream
 from correlation.resources.topics import Topics
 from spark_jobs.worker import envelope, slot_evaluation
-from spark_jobs.worker.envelope import Record, unpack_records
+from spark_jobs.worker.envelope import LATE, RECORDS, Record, unpack_records
 from spark_jobs.worker.in_force import InForce
+from spark_jobs.worker.late_events import LateEvents
 from spark_jobs.worker.operator import SlotProcessor
 from spark_jobs.worker.pack import pack_records
 from spark_jobs.worker.packing import Packing
@@ -84,6 +85,7 @@ class Job:
     in_force: InForce = IN_FORCE
     testers: dict[int, TwsTester] = field(default_factory=dict)
     written: list[Record] = field(default_factory=list)
+    late: list[LateEvents] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for key in self.in_force.slot_keys:
@@ -113,11 +115,14 @@ class Job:
             [batch.to_pandas() for batch in pack_records(packing, [runs_of(records)])],
             ignore_index=True,
         )
-        written = []
+        written: list[Record] = []
         for key, frame in rows.groupby("slot_key"):
             output = self.testers[int(str(key))].testInPandas(key, frame)
-            blobs = output["blob"][~output["is_share"].astype(bool)]
-            written += [record for blob in blobs for record in unpack_records(blob)]
+            for blob, kind in zip(output["blob"], output["kind"], strict=True):
+                if kind == RECORDS:
+                    written += unpack_records(blob)
+                elif kind == LATE:
+                    self.late.append(LateEvents.from_bytes(blob))
         self.written += written
         return written
 
@@ -243,7 +248,7 @@ def test_state_does_not_grow_when_time_goes_on() -> None:
     assert max(sizes[6:]) < 2 * max(sizes[2:6])
 
 
-def test_late_event_is_written_as_it_was_and_still_correlated() -> None:
+def test_late_event_is_named_by_its_place() -> None:
     job = Job()
     job.run_batch(config_records())
     # Both partitions must have moved on before an event can be late.
@@ -262,15 +267,11 @@ def test_late_event_is_written_as_it_was_and_still_correlated() -> None:
         ]
     )
     late = Occurrence("a", "late", "k", 900_000, 901_000)
-    headers = (("mine", b"\xff"), ("null", None))
-    record = SourceRecord(STREAMS["a"].topic, late.value, b"k", 1, 1, 1_000_500, headers)
-    written = job.run_batch([record])
-    (found,) = (one for one in written if one.topic == TOPICS.late)
-    assert (found.key, found.value) == (b"k", late.value)
-    assert found.headers[:2] == list(headers)
-    added = dict(found.headers[2:])
-    assert added["coincide.error.reason"] == b"late"
-    assert added["coincide.error.offset"] == b"1"
+    job.run_batch([SourceRecord(STREAMS["a"].topic, late.value, b"k", 1, 1, 1_000_500)])
+    (found,) = job.late
+    assert (found.stream, found.topic) == ("a", STREAMS["a"].topic)
+    places = (found.partition, found.offset, found.record_timestamp_us)
+    assert [it.tolist() for it in places] == [[1], [1], [1_000_500]]
 
 
 def test_dead_letters_of_several_partitions_are_all_counted() -> None:
@@ -404,8 +405,8 @@ def test_grid_streams_meet_without_keys_and_count_once(groups: int) -> None:
         records[0], value=replace(EVENTS[0], earliest=-(10**9), latest=-(10**9)).value
     )
     late = [replace(long_ago, offset=10_000 + n) for n in range(5)]
-    written = job.run_batch(late)
-    assert [it.value for it in written if it.topic == TOPICS.late] == [it.value for it in late]
+    job.run_batch(late)
+    assert sorted(it for found in job.late for it in found.offset) == [it.offset for it in late]
     metrics = job.metrics().values()
     assert total(metrics, "events_consumed_total") == len(EVENTS) + len(late)
     assert total(metrics, "events_late_total") == len(late)
@@ -448,7 +449,7 @@ def test_slot_with_many_conditions_writes_its_metrics_less_often_than_its_batche
 def test_large_output_is_returned_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
     portions: list[int] = []
 
-    def counted(rows: Iterable[tuple[bytes, bool]]) -> Iterator[list[tuple[bytes, bool]]]:
+    def counted(rows: Iterable[tuple[bytes, str]]) -> Iterator[list[tuple[bytes, str]]]:
         for portion in envelope.in_portions(rows):
             portions.append(len(portion))
             yield portion
