@@ -6,9 +6,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Touched when the environment is complete; it is updated only after a change of its inputs.
 INSTALLED := $(VENV)/.installed
-# Tests without Kafka and Spark run on all cores, in up to eight workers of 0.5 GB. Workers share
-# their compiled kernels (tests/support/kernel_cache.py).
+# Tests without Kafka and Spark run on all cores, in up to eight workers. A worker takes up to 1.4 GB.
+# Workers share their compiled kernels (tests/support/kernel_cache.py).
 STACKED := kafka or spark
+STACKED_FOLDERS := tests/integration tests/rest
 # A crash of a worker is a failed test. With a new worker, the run may not end.
 CRASHES := --max-worker-restart=0
 SPREAD := -q -n auto --maxprocesses=8 $(CRASHES)
@@ -16,6 +17,16 @@ PARALLEL = $(CHECKED) $(BIN)/pytest $(SPREAD)
 # Tests with Kafka or Spark run in three processes, each with its own broker: they often wait. The
 # tests of a file run in one process, because they share a job. tests/conftest.py orders the files.
 THREE = $(CHECKED) $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder $(CRASHES)
+# While those wait, the other tests run with a lower priority. Their output comes at the end.
+FAST_LOG := build/fast_tests.log
+# Run all tests, or those without the marker $(1).
+define run_both
+	@mkdir -p build
+	@echo "Tests without Kafka and Spark run at the same time: see $(FAST_LOG)"
+	nice env $(PARALLEL) -m "not ($(STACKED)$(if $(1), or $(1)))" > $(FAST_LOG) 2>&1 & fast=$$!; \
+	$(THREE) -m "($(STACKED))$(if $(1), and not $(1))" $(STACKED_FOLDERS); stacked=$$?; \
+	wait $$fast; fast=$$?; cat $(FAST_LOG); [ $$stacked = 0 ] && [ $$fast = 0 ]
+endef
 # Pictures of the console in the documentation, as tests/integration/test_console.py names them.
 PICTURES := overview-desktop-light streams-desktop-light stream-desktop-light \
   conditions-desktop-light condition-desktop-light list-desktop-light alarms-desktop-light \
@@ -97,13 +108,11 @@ static: setup
 	$(BIN)/deptry .
 
 test: setup jars clients kernels classes ## run the tests that every change must pass, on a real Kafka and a real Spark
-	$(PARALLEL) -m "not ($(STACKED) or nightly)"
-	$(THREE) -m "($(STACKED)) and not nightly" tests/integration tests/rest
+	$(call run_both,nightly)
 
 nightly: export HYPOTHESIS_PROFILE := thorough
 nightly: setup jars clients kernels classes ## all tests, with more examples
-	$(PARALLEL) -m "not ($(STACKED))"
-	$(THREE) -m "$(STACKED)" tests/integration tests/rest
+	$(call run_both)
 	HYPOTHESIS_PROFILE=deep $(BIN)/pytest $(SPREAD) tests/conformance/test_many_pairs.py
 
 demo: setup ## flights, weather and chat messages through Kafka and Spark, with results that are checked
