@@ -27,7 +27,6 @@ from correlation.event_query.relevance.analysis import (
 )
 from correlation.event_query.relevance.cached import RELEVANCES
 from correlation.event_query.relevance.closure import StreamTimes
-from correlation.event_query.relevance.joint import joint_relations
 from correlation.resources.attributes import AttributeType
 from correlation.resources.streams import Stream
 
@@ -276,17 +275,6 @@ def _check_uncertainty(condition: EventQueryCondition, streams: Mapping[str, Str
         "add a threshold, such as 0.9",
         when=bool(uncertain) and condition.threshold is None,
     )
-    aliases = {alias for alias, name in stream_of.items() if name in uncertain}
-    for negated, instant, other in joint_relations(query, aliases):
-        with errors:
-            raise error_at(
-                query,
-                paths[negated],
-                f"the instants of the positive event {instant} and of the negated event {negated} "
-                f"are uncertain, and a relation or disjunction of {negated} also mentions {other}; "
-                "the probability of such combinations is not supported",
-                f"relate {negated} to {instant} only",
-            )
     errors.refuse(
         "threshold",
         "has no meaning: the times of all streams of the query are exact",

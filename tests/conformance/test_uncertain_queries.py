@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import Phase, find, given, settings
 
-from correlation.event_query.absence.gathering import Negated
+from correlation.event_query.absence.position import Negated
 from correlation.event_query.absence.windows import Windows
 from correlation.event_query.evaluation import clauses, operator, probable, search
 from correlation.event_query.evaluation.clauses import Columns, column_of
@@ -209,6 +209,7 @@ def with_own_event(
     located: Located,
     windows: Windows,
     gone: object,  # noqa: ARG001 - as the method
+    barred: object,  # noqa: ARG001 - as the method
 ) -> Iterator[Negated]:
     """Yield wrong candidates: the positive event itself is one of them."""
     instants = located.view.instants(it.search.views, located.segment)

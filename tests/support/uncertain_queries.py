@@ -24,7 +24,6 @@ from correlation.event_query.relevance.analysis import (
     may_end_before_it_begins,
 )
 from correlation.event_query.relevance.closure import StreamTimes
-from correlation.event_query.relevance.joint import joint_relations
 from correlation.resources.histogram import WHOLE_MASS, Histogram
 from correlation.resources.streams import Stream
 from correlation.resources.template import Template
@@ -93,8 +92,6 @@ def uncertain_cases(draw: st.DrawFn) -> UncertainCase:
     parts: list[Formula] = []
     for number, alias in enumerate([*positive, *negated]):
         others = positive[:number]
-        if alias in negated and types[alias] in _INSTANTS and instant:
-            others = [instant]
         if others:
             parts += near(draw, alias, draw(st.sampled_from(others)))
             if alias in negated and not draw(st.integers(0, 2)):
@@ -112,8 +109,6 @@ def uncertain_cases(draw: st.DrawFn) -> UncertainCase:
     query = bounded(query, UNCERTAIN_STREAMS)
     assume(not may_end_before_it_begins(query, UNCERTAIN_STREAMS))
     relevance = analyse_relevance(query, UNCERTAIN_STREAMS)
-    aliases = {it.alias for it in query.events if UNCERTAIN_STREAMS[it.type].uncertain}
-    assume(not list(joint_relations(query, aliases)))
     keyed, seed = draw(st.booleans()), draw(st.integers(0, 2**32))
     return UncertainCase(query, relevance, keyed, seed, draw(st.sampled_from(DECLARED)))
 

@@ -16,9 +16,18 @@ from numpy.typing import NDArray
 from correlation.event_query.absence.barring import Barred
 from correlation.event_query.absence.exact import Candidate, absence_probability
 from correlation.event_query.absence.filter import ABSENT, DOUBTFUL, filter_cases, measure_cases
-from correlation.event_query.absence.gathering import Cases, Negated, gather_cases
+from correlation.event_query.absence.gathering import Cases, gather_cases
 from correlation.event_query.absence.instants import InstantTable
-from correlation.event_query.absence.windows import INFINITE_US, Interval
+from correlation.event_query.absence.position import Negated
+from correlation.event_query.absence.windows import (
+    FIRST_NEGATED,
+    FIRST_POSITIVE,
+    INFINITE_US,
+    Box,
+    Interval,
+    Window,
+    interval_of,
+)
 from correlation.resources.histogram import Histogram
 
 POSITION, FILTER, EXACT = range(3)
@@ -114,12 +123,18 @@ def exact_case(cases: Cases, i: int) -> tuple[Histogram, list[Candidate]]:
     ]
 
 
-def _read_window(cases: Cases, row: int) -> tuple[Interval, ...]:
-    return tuple(
-        Interval(None if lo == -INFINITE_US else lo, None if hi == INFINITE_US else hi)
-        for lo, hi in zip(cases.lo[row].tolist(), cases.hi[row].tolist(), strict=True)
-        if lo <= hi
-    )
+def _read_window(cases: Cases, row: int) -> Window:
+    window: list[Interval | Box] = []
+    for v, ends in enumerate(zip(cases.lo[row].tolist(), cases.hi[row].tolist(), strict=True)):
+        if ends[0] <= ends[1]:
+            it = interval_of(*ends)
+            fixed = None if cases.cuts is None else cases.cuts[row, v]
+            if fixed is None or (np.abs(fixed) == INFINITE_US).all():
+                window.append(it)
+            else:
+                both = (fixed[at : at + 2].tolist() for at in (FIRST_NEGATED, FIRST_POSITIVE))
+                window.append(Box(it, *(interval_of(*pair) for pair in both)))
+    return tuple(window)
 
 
 def _make_key(cases: Cases, i: int) -> bytes:
@@ -135,4 +150,7 @@ def _make_key(cases: Cases, i: int) -> bytes:
         cases.lo[rows],
         cases.hi[rows],
     )
+    if cases.cuts is not None:
+        cuts = cases.cuts[rows]
+        columns = *columns, np.where(np.abs(cuts) == INFINITE_US, cuts, cuts - latest)
     return b"".join(it.tobytes() for it in columns)

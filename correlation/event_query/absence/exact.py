@@ -6,7 +6,9 @@ compute P = E over T_s of Π_i q_i(T_s) with q_i(t) = 1 - P(T_i - t in W_i), and
 Definitions. Times are counted from the earliest T_s, in a unit that divides all of them. The
 *whole* of an instant is an integer of which all its densities are multiples. For a continuous T_i
 with density changes α at edges e, whole_i P(T_i ≤ y) = Σ α max(y - e, 0). So N_i = whole_i q_i is
-piecewise linear with integer coefficients, and its breakpoints are integers: edges minus ends.
+piecewise linear with integer coefficients, and its breakpoints are integers: edges minus ends. With
+fixed ends, whole_i P(T_i - t in W_i) is a sum over the disjoint parts of the boxes' intervals of T_i,
+whose ends are fixed or move with t; N_i may also change where a fixed end is one of T_s.
 
 Algorithm (docs/proofs.md, P-ABSENCE). A sweep over the breakpoints keeps the coefficients of
 Π_i N_i in integers. When N_i changes, the product is divided by its old value, without remainder,
@@ -18,19 +20,20 @@ Reference. Spec section 5; the steps of a density are those of timing.histograms
 Cost. O(m) products of integers of O(m (bits of whole_i)) bits per change of a factor. Measured on
 one core for windows with one finite end: 1 ms for 30 intervals of 1 s, 0.1 s for 300, 0.1 s for 30
 histograms of 100 buckets; a second finite end doubles it. The column interface computes it for
-doubtful cases only (P-ABSENCE-FILTER).
+doubtful cases only (P-ABSENCE-FILTER). A factor of w boxes and b edges has O(w (w + b)) breaks, each
+of which takes O(w log w + w b).
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from typing import NamedTuple
 
-from correlation.event_query.absence.windows import Interval, merge_intervals
+from correlation.event_query.absence.windows import Box, Interval, Window, merge_intervals
 from correlation.resources.histogram import WHOLE_MASS, Histogram
 
 
@@ -41,12 +44,12 @@ class Candidate(NamedTuple):
     ----------
     time : Histogram
         Its instant.
-    window : tuple of Interval
+    window : tuple of Interval and Box
         Window of T_r - T_s.
     """
 
     time: Histogram
-    window: tuple[Interval, ...]
+    window: Window
 
 
 class _Steps(NamedTuple):
@@ -54,6 +57,28 @@ class _Steps(NamedTuple):
 
     changes: list[tuple[int, int]]
     whole: int
+
+
+class _Plane(NamedTuple):
+    """A box of continuous T_r and T_s: all of its six ends are finite."""
+
+    lo: int
+    hi: int
+    first: int
+    last: int
+    begin: int
+    end: int
+
+
+class _End(NamedTuple):
+    """An end `at` + `slope` t of an interval of T_r; `slope` is 0 or 1."""
+
+    at: int
+    slope: int
+
+    def twice(self, sum_us: int) -> int:
+        """Return twice the value at half of a sum, the middle of a piece."""
+        return 2 * self.at + self.slope * sum_us
 
 
 class _Factor(NamedTuple):
@@ -101,13 +126,14 @@ def _weigh_at(time_us: int, candidates: Iterable[Candidate]) -> tuple[int, int]:
     """Return P as numerator and denominator if T_s is exact."""
     part = whole = 1
     for it in candidates:
+        window = _plain(it.window, lambda box: box.at_positive(time_us))
         if it.time.length_us == 0:
-            if any(interval.holds(it.time.earliest_us - time_us) for interval in it.window):
+            if any(interval.holds(it.time.earliest_us - time_us) for interval in window):
                 return 0, 1
             continue
         steps = _make_steps(it.time, time_us, 1)
         missed = steps.whole
-        for lo, hi in merge_intervals(it.window):
+        for lo, hi in merge_intervals(window):
             missed -= steps.whole if hi is None else _count_below(steps, hi)
             missed += 0 if lo is None else _count_below(steps, lo)
         part, whole = part * missed, whole * steps.whole
@@ -119,9 +145,21 @@ def _common_unit(positive: Histogram, candidates: Iterable[Candidate]) -> int:
     origin = positive.earliest_us
     unit = math.gcd(*(edge - origin for edge in positive.edges_us))
     for it in candidates:
-        ends = (end for ends in merge_intervals(it.window) for end in ends if end is not None)
-        unit = math.gcd(unit, *(edge - origin for edge in it.time.edges_us), *ends)
+        unit = math.gcd(unit, *(edge - origin for edge in it.time.edges_us))
+        for part in it.window:
+            difference, *fixed = part if isinstance(part, Box) else (part,)
+            unit = math.gcd(unit, *(end for end in difference[:2] if end is not None))
+            unit = math.gcd(
+                unit, *(end - origin for ends in fixed for end in ends[:2] if end is not None)
+            )
     return unit
+
+
+def _plain(window: Window, resolve: Callable[[Box], tuple[Interval, ...]]) -> tuple[Interval, ...]:
+    """Return a window whose boxes are resolved to intervals."""
+    return tuple(
+        interval for it in window for interval in (resolve(it) if isinstance(it, Box) else (it,))
+    )
 
 
 def _make_steps(time: Histogram, origin: int, unit: int) -> _Steps:
@@ -143,7 +181,9 @@ def _count_below(steps: _Steps, t: int) -> int:
 
 def _make_factor(candidate: Candidate, origin: int, unit: int, length: int) -> _Factor:
     """Return N of a candidate for 0 < t < length."""
-    time = candidate.time
+    time, window = candidate
+    if time.length_us and any(isinstance(it, Box) for it in window):
+        return _make_cut_factor(candidate, origin, unit, length)
     # Changes of a and of b of whole P(T ≤ y), as a function of y, by edge.
     if time.length_us == 0:
         point = (time.earliest_us - origin) // unit
@@ -153,7 +193,8 @@ def _make_factor(candidate: Candidate, origin: int, unit: int, length: int) -> _
         whole, jumps = steps.whole, [(edge, 0, by) for edge, by in steps.changes]
     start = [whole, 0]
     changes: dict[int, list[int]] = defaultdict(lambda: [0, 0])
-    for lo, hi in merge_intervals(candidate.window):
+    plain = _plain(window, lambda box: box.at_negated(time.earliest_us))
+    for lo, hi in merge_intervals(plain):
         if hi is None:
             start[0] -= whole
         for end, sign in ((lo, 1), (hi, -1)):
@@ -167,6 +208,79 @@ def _make_factor(candidate: Candidate, origin: int, unit: int, length: int) -> _
                     change[1] += sign * slope
     kept = {at: (a, b) for at, (a, b) in changes.items() if a or b}
     return _Factor(start[0], start[1], kept, whole)
+
+
+def _make_cut_factor(candidate: Candidate, origin: int, unit: int, length: int) -> _Factor:
+    """Return N of a continuous candidate with boxes for 0 < t < length."""
+    steps = _make_steps(candidate.time, origin, unit)
+    edges = [edge for edge, _ in steps.changes]
+    planes = [
+        plane
+        for it in candidate.window
+        for plane in _planes(it, origin, unit, (edges[0], edges[-1], length))
+    ]
+    breaks = sorted({0, length, *(it for it in _breaks(planes, edges) if 0 < it < length)})
+    # Coefficients of N on each piece.
+    lines = [_line(planes, steps, *piece) for piece in pairwise(breaks)]
+    changes = {
+        at: (after[0] - before[0], after[1] - before[1])
+        for at, (before, after) in zip(breaks[1:], pairwise(lines), strict=False)
+        if before != after
+    }
+    return _Factor(*lines[0], changes, steps.whole)
+
+
+def _planes(
+    part: Interval | Box, origin: int, unit: int, bounds: tuple[int, int, int]
+) -> Iterator[_Plane]:
+    """Yield a part of a window with ends in units, cut to the times of T_r and T_s."""
+    first, last, length = bounds
+    box = part if isinstance(part, Box) else Box(part)
+    lows = (first - length, first, 0)
+    highs = (last, last, length)
+    ends = []
+    for interval, zero, low, high in zip(box, (0, origin, origin), lows, highs, strict=True):
+        lo, hi = interval[:2]
+        ends.append(low if lo is None else max((lo - zero) // unit, low))
+        ends.append(high if hi is None else min((hi - zero) // unit, high))
+    plane = _Plane(*ends)
+    if plane.lo < plane.hi and plane.first < plane.last and plane.begin < plane.end:
+        yield plane
+
+
+def _breaks(planes: Sequence[_Plane], edges: Sequence[int]) -> Iterator[int]:
+    """Yield the times of T_s at which the coefficients of N may change."""
+    points = {*edges, *(end for it in planes for end in (it.first, it.last))}
+    for it in planes:
+        yield from (it.begin, it.end)
+        for point in points:
+            if it.first <= point <= it.last:
+                yield from (point - it.lo, point - it.hi)
+
+
+def _line(planes: Sequence[_Plane], steps: _Steps, left: int, right: int) -> tuple[int, int]:
+    """Return a and b of N = a + b t between two neighbouring breaks."""
+    middle = left + right
+    found = []
+    for it in planes:
+        if it.begin <= left and right <= it.end:
+            low = max(_End(it.lo, 1), _End(it.first, 0), key=lambda end: end.twice(middle))
+            high = min(_End(it.hi, 1), _End(it.last, 0), key=lambda end: end.twice(middle))
+            if low.twice(middle) < high.twice(middle):
+                found.append((low, high))
+    a, b = steps.whole, 0
+    reached: _End | None = None
+    for low, high in sorted(found, key=lambda ends: ends[0].twice(middle)):
+        if reached is not None and high.twice(middle) <= reached.twice(middle):
+            continue
+        begin = low if reached is None else max(low, reached, key=lambda end: end.twice(middle))
+        for end, sign in ((begin, 1), (high, -1)):
+            for edge, change in steps.changes:
+                if 2 * edge < end.twice(middle):
+                    a += sign * change * (end.at - edge)
+                    b += sign * change * end.slope
+        reached = high
+    return a, b
 
 
 def _sweep(positive: _Steps, factors: Sequence[_Factor]) -> tuple[int, int]:

@@ -1,12 +1,15 @@
 """The factors q_i(t) = 1 - P(T_i - t in W_i) in float64, and their breakpoints.
 
 Definitions. w is the number of intervals of the merged window. A *break* is an edge minus an end:
-between neighbouring breaks q_i is linear.
+between neighbouring breaks q_i is linear. If a window of the cases has fixed ends, the windows are
+boxes, which may overlap. Then the times of T_i in the window are a union of at most w disjoint
+intervals, q_i also has breaks at a fixed end of T_i minus an end, and may jump at a fixed end of
+T_s.
 
 Theorem (docs/proofs.md, P-ABSENCE-FILTER). The error of a computed q_i is at most
 (11 w + 2) 2**-53.
 
-Cost. O(w log b) per value for b buckets. Kernels take few arrays, and the small ones are compiled
+Cost. O(w log b) per value for b buckets; O(w² + w log b) with fixed ends. Kernels take few arrays, and the small ones are compiled
 into their callers: passing an array costs more than the computation.
 """
 
@@ -26,7 +29,9 @@ _WHOLE = float(WHOLE_MASS)
 # Columns of `PackedCases.positives` and `candidates`; of `steps`; of `ends`.
 FIRST, LAST, BEGIN, END, WINDOW = range(5)
 EDGE, BELOW = range(2)
-LO, HI = range(2)
+LO, HI, FIRST_NEGATED, LAST_NEGATED, FIRST_POSITIVE, LAST_POSITIVE = range(6)
+# Number of columns of `ends` without fixed ends.
+PLAIN = 2
 
 
 class PackedCases(NamedTuple):
@@ -42,8 +47,8 @@ class PackedCases(NamedTuple):
         As in `Cases`.
     steps : ndarray of int64, shape (b, 2)
         Offsets of edges from the latest time, and P(T < edge) in units of 10**-10.
-    ends : ndarray of int64, shape (·, w, 2)
-        Merged windows.
+    ends : ndarray of int64, shape (·, w, 2) or (·, w, 6)
+        Merged windows; or boxes, with the columns of `Cuts`.
     """
 
     positives: NDArray[np.int64]
@@ -64,7 +69,12 @@ def pack_cases(cases: Cases) -> PackedCases:
         as_read_only(
             np.stack([np.concatenate([getattr(it, name) for it in tables]) for name in _STEPS], 1)
         ),
-        as_read_only(np.stack([cases.lo, cases.hi], axis=2)),
+        as_read_only(
+            np.concatenate(
+                [np.stack([cases.lo, cases.hi], axis=2), *([] if cases.cuts is None else [cases.cuts])],
+                axis=2,
+            )
+        ),
     )
 
 
@@ -154,6 +164,47 @@ def _miss_exactly_kernel(
 
 
 @njit(cache=True)
+def _measure_cut_kernel(
+    candidates: NDArray[np.int64],
+    c: int,
+    steps: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    piece: tuple[int, int],
+    t: int,
+) -> float:
+    """Compute q of a continuous candidate with fixed ends at T_s = t, an end of a piece.
+
+    It is the limit of q inside the piece, which has no break.
+    """
+    first = candidates[c, FIRST]
+    last = candidates[c, LAST]
+    begin = candidates[c, BEGIN]
+    end = candidates[c, END]
+    window = candidates[c, WINDOW]
+    inside = 0.0
+    reached = first
+    while reached < last:
+        # Of the boxes' intervals of T_i beyond the last one, the one that begins first.
+        low = last
+        high = last
+        for v in range(ends.shape[1]):
+            if piece[0] < ends[window, v, FIRST_POSITIVE]:
+                continue
+            if ends[window, v, LAST_POSITIVE] < piece[1]:
+                continue
+            after = max(t + ends[window, v, LO], ends[window, v, FIRST_NEGATED], reached)
+            until = min(t + ends[window, v, HI], ends[window, v, LAST_NEGATED])
+            if after < until and after < low:
+                low = after
+                high = min(until, last)
+        if low < last:
+            below = _measure_below_kernel(first, last, begin, end, steps, low)
+            inside += _measure_below_kernel(first, last, begin, end, steps, high) - below
+        reached = high
+    return min(max(1.0 - inside, 0.0), 1.0)
+
+
+@njit(cache=True)
 def _add_breaks_kernel(
     instants: NDArray[np.int64],
     row: int,
@@ -180,19 +231,67 @@ def _add_breaks_kernel(
     return count
 
 
+@njit(cache=True, inline="always")
+def _add_break_kernel(at: int, inner: tuple[int, int], out: NDArray[np.int64], count: int) -> int:
+    """Add a break that lies inside an open interval; if `out` is empty, it is counted only."""
+    if inner[0] < at < inner[1]:
+        if len(out):
+            out[count] = at
+        return count + 1
+    return count
+
+
+@njit(cache=True)
+def _add_cut_breaks_kernel(
+    packed: PackedCases, c: int, inner: tuple[int, int], out: NDArray[np.int64], count: int
+) -> int:
+    """Add the breaks of a candidate with fixed ends; return the number of breaks."""
+    _, candidates, _, steps, ends = packed
+    window = candidates[c, WINDOW]
+    for v in range(ends.shape[1]):
+        first = max(candidates[c, FIRST], ends[window, v, FIRST_NEGATED])
+        last = min(candidates[c, LAST], ends[window, v, LAST_NEGATED])
+        if ends[window, v, LO] > ends[window, v, HI] or first > last:
+            continue
+        for side in (FIRST_POSITIVE, LAST_POSITIVE):
+            count = _add_break_kernel(ends[window, v, side], inner, out, count)
+        # Sums with an infinite end are outside.
+        for side in (LO, HI):
+            by = ends[window, v, side]
+            count = _add_break_kernel(first - by, inner, out, count)
+            count = _add_break_kernel(last - by, inner, out, count)
+            for e in range(candidates[c, BEGIN], candidates[c, END]):
+                edge = candidates[c, LAST] + steps[e, EDGE]
+                if first < edge < last:
+                    count = _add_break_kernel(edge - by, inner, out, count)
+            for u in range(ends.shape[1]):
+                for fixed in (FIRST_NEGATED, LAST_NEGATED):
+                    if first < ends[window, u, fixed] < last:
+                        at = ends[window, u, fixed] - by
+                        count = _add_break_kernel(at, inner, out, count)
+    return count
+
+
 @njit(cache=True)
 def _find_breaks_kernel(packed: PackedCases, i: int, first: int, last: int) -> NDArray[np.int64]:
     """Return the ends and breaks of T_s and the breaks of candidates first to last - 1, sorted."""
     positives, candidates, _, steps, ends = packed
     room = 4 + positives[i, END] - positives[i, BEGIN]
-    for c in range(first, last):
-        room += 2 * ends.shape[1] * (2 + candidates[c, END] - candidates[c, BEGIN])
     inner = (positives[i, FIRST], positives[i, LAST])
+    cut = ends.shape[2] > PLAIN
+    for c in range(first, last):
+        if cut:
+            room = _add_cut_breaks_kernel(packed, c, inner, np.empty(0, np.int64), room)
+        else:
+            room += 2 * ends.shape[1] * (2 + candidates[c, END] - candidates[c, BEGIN])
     out = np.empty(room, np.int64)
     out[0] = inner[0]
     out[1] = inner[1]
     count = _add_breaks_kernel(positives, i, steps, 0, inner, out, 2)
     for c in range(first, last):
+        if cut:
+            count = _add_cut_breaks_kernel(packed, c, inner, out, count)
+            continue
         window = candidates[c, WINDOW]
         for v in range(ends.shape[1]):
             if ends[window, v, LO] > ends[window, v, HI]:

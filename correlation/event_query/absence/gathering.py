@@ -3,27 +3,26 @@
 Problem. For k positive events and ranges of candidates, find the positive events that a candidate
 certainly stops, and of the others the candidates that may stop them.
 
-Definitions. T_r - T_s is in [low, high] with low = earliest_r - latest_s and high = latest_r -
-earliest_s. Two exact times decide in whole microseconds. Otherwise a candidate is *inside* if one
-interval of the merged window contains [low, high], and *outside* if each interval of it has at most
-an end in common with [low, high] (docs/proofs.md, P-ABSENCE-POSITION).
+Algorithm. With fixed ends, the windows of exact positive events lose them, and candidates with exact
+times become times at which the positive event is stopped (`cuts`). `position` decides about all
+others; the uncertain ones are gathered. An event that is a candidate of several entries is gathered
+once, with the union of its windows.
 
-Cost. O(w) per candidate and interval of the window. The scan of a positive event ends at the first
-candidate that is inside.
+Cost. As in `position`; O(n w log w) for n candidates of several aliases.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from correlation.buffers.columns import Int64s
 from correlation.event_query.absence.barring import Barred, merge_barred
+from correlation.event_query.absence.cuts import list_exact_stops, windows_at
 from correlation.event_query.absence.instants import (
     InstantTable,
     as_read_only,
@@ -31,53 +30,20 @@ from correlation.event_query.absence.instants import (
     make_table,
     take_instants,
 )
+from correlation.event_query.absence.position import (
+    Negated,
+    find_stopped,
+    list_uncertain,
+    make_scan,
+)
 from correlation.event_query.absence.windows import (
     INFINITE_US,
-    Windows,
     make_windows,
     merge_windows,
 )
 
-OUTSIDE, INSIDE, UNCERTAIN = range(3)
-
-
-@dataclass(frozen=True, slots=True)
-class Negated:
-    """The candidates of one negated alias in one table.
-
-    Parameters
-    ----------
-    table : InstantTable
-        Events of the alias's stream, for example of one segment, n rows.
-    begin, end : ndarray of int64, shape (k,)
-        The candidates of positive event i are the rows begin[i] to end[i] - 1.
-    windows : Windows
-        The window of each positive event.
-    events : ndarray of int64, shape (n,), or None
-        Number of the event of each row, not negative. Rows of several entries with one number are
-        one event, which has one instant and is in the union of the windows. None: the events are in
-        no other entry.
-
-    Raises
-    ------
-    ValueError
-        The columns differ in length, or a range is outside the table.
-    """
-
-    table: InstantTable
-    begin: Int64s
-    end: Int64s
-    windows: Windows
-    events: Int64s | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "begin", as_read_only(self.begin))
-        object.__setattr__(self, "end", as_read_only(self.end))
-        if not len(self.begin) == len(self.end) == len(self.windows.lo):
-            raise ValueError("begin, end and windows: must have equal lengths")
-        used = self.begin < self.end
-        if (self.begin[used] < 0).any() or (self.end[used] > len(self.table.latest)).any():
-            raise ValueError("begin and end: a range is outside the table")
+# Fixed ends of an interval without any.
+_NO_CUTS = np.array([-INFINITE_US, INFINITE_US] * 2)
 
 
 class Cases(NamedTuple):
@@ -95,6 +61,9 @@ class Cases(NamedTuple):
         Row of each candidate's merged window in `lo` and `hi`.
     lo, hi : ndarray of int64, shape (·, w)
         Merged windows, ascending; unused places have lo > hi.
+    cuts : ndarray of int64, shape (·, w, 4), or None
+        Fixed ends, as `Cuts.ends`; an interval of a row with a fixed end is a box, and the boxes
+        are not merged. None: no window has fixed ends.
     """
 
     positives: InstantTable
@@ -103,6 +72,7 @@ class Cases(NamedTuple):
     window: Int64s
     lo: Int64s
     hi: Int64s
+    cuts: Int64s | None = None
 
 
 class Gathered(NamedTuple):
@@ -144,31 +114,60 @@ def gather_cases(
     if any(len(it.begin) != count for it in negated):
         raise ValueError("negated: begin must have one value for each positive event")
     stopped = np.zeros(count, np.bool_)
+    negated, barred = _resolve_exact(positives, negated, barred)
     if barred is not None:
         stopped, barred = merge_barred(positives, barred)
-    merged = [merge_windows(it.windows) for it in negated]
-    scans = [_make_scan(positives, it, ends) for it, ends in zip(negated, merged, strict=True)]
+    merged = [
+        merge_windows(it.windows) if it.windows.cuts is None else it.windows[:2] for it in negated
+    ]
+    scans = [make_scan(positives, it, ends) for it, ends in zip(negated, merged, strict=True)]
     for scan in scans:
-        _find_stopped_kernel(scan, stopped)
+        find_stopped(scan, stopped)
     parts: list[_Part] = []
     for it, scan, (lo, hi) in zip(negated, scans, merged, strict=True):
-        bounds = np.zeros(count + 1, np.int64)
-        _list_uncertain_kernel(scan, stopped, bounds, np.zeros(0, np.int64))
-        rows = np.empty(bounds[-1], np.int64)
-        _list_uncertain_kernel(scan, stopped, bounds, rows)
-        owners = np.repeat(np.arange(count), np.diff(bounds))
+        owners, rows = list_uncertain(scan, stopped)
         events = np.full(len(rows), -1) if it.events is None else it.events[rows]
-        parts.append(_Part(owners, take_instants(it.table, rows), owners, lo, hi, events))
+        cuts = None if it.windows.cuts is None else it.windows.cuts.ends
+        parts.append(_Part(owners, take_instants(it.table, rows), owners, lo, hi, events, cuts))
     if barred is not None:
         parts.append(_make_barred(positives, barred, stopped))
     return Gathered(stopped, _join_parts(positives, parts))
 
 
+def _resolve_exact(
+    positives: InstantTable, negated: Sequence[Negated], barred: Barred | None
+) -> tuple[list[Negated], Barred | None]:
+    """Remove the fixed ends of exact positive events, and exact candidates with fixed ends."""
+    exact = positives.earliest == positives.latest
+    found: list[Negated] = []
+    stops = [] if barred is None else [barred]
+    for it in negated:
+        if it.windows.cuts is None:
+            found.append(it)
+            continue
+        # Entries of the positive events with exact times, and of the others.
+        if (exact & (it.begin < it.end)).any():
+            found.append(
+                replace(
+                    it,
+                    begin=np.where(exact, it.begin, it.end),
+                    windows=windows_at(it.windows, positives.latest),
+                )
+            )
+        rest = replace(it, begin=np.where(exact, it.end, it.begin))
+        found.append(rest)
+        ranges = rest.begin, rest.end
+        stops.append(list_exact_stops(positives, rest.table, ranges, rest.windows))
+    if not stops:
+        return found, None
+    return found, Barred(*(np.concatenate(columns) for columns in zip(*stops, strict=True)))
+
+
 class _Part(NamedTuple):
     """Candidates of one entry.
 
-    `owner` is the positive event of each candidate, `window` the row of its window in lo and hi,
-    `event` the number of its event or -1.
+    `owner` is the positive event of each candidate, `window` the row of its window in lo, hi and
+    cuts, `event` the number of its event or -1.
     """
 
     owner: NDArray[np.int64]
@@ -177,6 +176,7 @@ class _Part(NamedTuple):
     lo: NDArray[np.int64]
     hi: NDArray[np.int64]
     event: NDArray[np.int64]
+    cuts: NDArray[np.int64] | None = None
 
 
 def _make_barred(positives: InstantTable, barred: Barred, stopped: NDArray[np.bool_]) -> _Part:
@@ -201,12 +201,20 @@ def _join_parts(positives: InstantTable, parts: Sequence[_Part]) -> Cases:
     width = max((it.lo.shape[1] for it in parts), default=0)
     lo = _stack([it.lo for it in parts], width, INFINITE_US)
     hi = _stack([it.hi for it in parts], width, -INFINITE_US)
+    cuts = None
+    if any(it.cuts is not None and len(it.owner) for it in parts):
+        cuts = np.tile(_NO_CUTS, (len(lo), width, 1))
+        for it, first in zip(parts, before, strict=False):
+            if it.cuts is not None:
+                cuts[first : first + len(it.lo), : it.lo.shape[1]] = it.cuts
     order = np.lexsort((events, owners))
     owners, rows, events = owners[order], rows[order], events[order]
     again = (owners[1:] == owners[:-1]) & (events[1:] == events[:-1]) & (events[1:] >= 0)
     if again.any():
         heads = np.flatnonzero(np.concatenate([[True], ~again]))
-        lo, hi = _unite_windows(heads, lo[rows], hi[rows])
+        lo, hi, cuts = _unite_windows(
+            heads, lo[rows], hi[rows], None if cuts is None else cuts[rows]
+        )
         order, owners, rows = order[heads], owners[heads], np.arange(len(heads))
     return Cases(
         positives,
@@ -215,13 +223,17 @@ def _join_parts(positives: InstantTable, parts: Sequence[_Part]) -> Cases:
         as_read_only(rows),
         as_read_only(lo),
         as_read_only(hi),
+        None if cuts is None else as_read_only(cuts),
     )
 
 
 def _unite_windows(
-    heads: NDArray[np.intp], lo: NDArray[np.int64], hi: NDArray[np.int64]
-) -> tuple[Int64s, Int64s]:
-    """Return the merged union of the windows of each event.
+    heads: NDArray[np.intp],
+    lo: NDArray[np.int64],
+    hi: NDArray[np.int64],
+    cuts: NDArray[np.int64] | None,
+) -> tuple[Int64s, Int64s, Int64s | None]:
+    """Return the union of the windows of each event, merged if it has no fixed ends.
 
     Parameters
     ----------
@@ -229,6 +241,8 @@ def _unite_windows(
         Event i has the windows heads[i] to heads[i + 1] - 1.
     lo, hi : ndarray of int64, shape (n, w)
         The windows.
+    cuts : ndarray of int64, shape (n, w, 4), or None
+        Their fixed ends.
     """
     counts = np.diff(np.append(heads, len(lo)))
     most, width = int(counts.max()), lo.shape[1]
@@ -236,80 +250,18 @@ def _unite_windows(
     place = np.arange(len(lo)) - heads[event]
     united = [np.full((len(heads), most, width), it) for it in (INFINITE_US, -INFINITE_US)]
     united[0][event, place], united[1][event, place] = lo, hi
-    return merge_windows(make_windows(*(it.reshape(len(heads), -1) for it in united)))
+    both = make_windows(*(it.reshape(len(heads), -1) for it in united))
+    merged = merge_windows(both)
+    if cuts is None:
+        return *merged, None
+    fixed = np.tile(_NO_CUTS, (len(heads), most, width, 1))
+    fixed[event, place] = cuts
+    fixed = fixed.reshape(len(heads), -1, len(_NO_CUTS))
+    plain = (np.abs(fixed) == INFINITE_US).all(axis=(1, 2))[:, None]
+    ends = (np.where(plain, *pair) for pair in zip(merged, both[:2], strict=True))
+    return *ends, fixed
 
 
 def _stack(ends: Sequence[Int64s], width: int, empty: int) -> Int64s:
     padded = [np.pad(it, ((0, 0), (0, width - it.shape[1])), constant_values=empty) for it in ends]
     return np.concatenate([np.zeros((0, width), np.int64), *padded])
-
-
-@njit(cache=True, inline="always")
-def _locate_candidate_kernel(low: int, high: int, ends: NDArray[np.int64], i: int) -> int:
-    """Return OUTSIDE, INSIDE or UNCERTAIN for T_r - T_s in [low, high]; `ends` is of `_Scan`."""
-    place = OUTSIDE
-    for v in range(ends.shape[1]):
-        if low == high:
-            if ends[i, v, 2] <= low <= ends[i, v, 3]:
-                place = INSIDE
-        elif ends[i, v, 0] <= low and high <= ends[i, v, 1]:
-            place = INSIDE
-        elif ends[i, v, 0] < high and low < ends[i, v, 1]:
-            place = UNCERTAIN
-    return place
-
-
-class _Scan(NamedTuple):
-    """Positive events and candidates as passed to the kernels.
-
-    `ends` is int64[k, w, 4]: lo and hi of the merged window, then first and last whole microsecond
-    of the given intervals.
-    """
-
-    positive_earliest: NDArray[np.int64]
-    positive_latest: NDArray[np.int64]
-    earliest: NDArray[np.int64]
-    latest: NDArray[np.int64]
-    begin: NDArray[np.int64]
-    end: NDArray[np.int64]
-    ends: NDArray[np.int64]
-
-
-def _make_scan(positives: InstantTable, negated: Negated, merged: tuple[Int64s, Int64s]) -> _Scan:
-    windows = negated.windows
-    ends = [*merged, windows.lo + windows.open_lo, windows.hi - windows.open_hi]
-    return _Scan(
-        *(positives.earliest, positives.latest, negated.table.earliest, negated.table.latest),
-        *(negated.begin, negated.end, as_read_only(np.stack(ends, axis=2))),
-    )
-
-
-@njit(cache=True)
-def _find_stopped_kernel(scan: _Scan, stopped: NDArray[np.bool_]) -> None:
-    positive_earliest, positive_latest, earliest, latest, begin, end, ends = scan
-    for i in range(len(begin)):
-        row = begin[i]
-        while not stopped[i] and row < end[i]:
-            low = earliest[row] - positive_latest[i]
-            high = latest[row] - positive_earliest[i]
-            stopped[i] = _locate_candidate_kernel(low, high, ends, i) == INSIDE
-            row += 1
-
-
-@njit(cache=True)
-def _list_uncertain_kernel(
-    scan: _Scan, stopped: NDArray[np.bool_], bounds: NDArray[np.int64], rows: NDArray[np.int64]
-) -> None:
-    """Write the uncertain candidates into `rows`; if it is empty, count them only, in `bounds`."""
-    positive_earliest, positive_latest, earliest, latest, begin, end, ends = scan
-    count = 0
-    for i in range(len(begin)):
-        if not stopped[i]:
-            for row in range(begin[i], end[i]):
-                low = earliest[row] - positive_latest[i]
-                high = latest[row] - positive_earliest[i]
-                if _locate_candidate_kernel(low, high, ends, i) == UNCERTAIN:
-                    if len(rows):
-                        rows[count] = row
-                    count += 1
-        bounds[i + 1] = count

@@ -6,6 +6,11 @@ matters between two exact times only, where whole microseconds decide: otherwise
 continuous, and an end has probability 0. A *merged* window has the closed intervals in ascending
 order, and intervals that overlap or touch are one.
 
+A relation to a third event with an exact time gives a *fixed end*: an end of T_r or of T_s. An
+interval of a window with fixed ends is a *box*: T_r - T_s, T_r and T_s are in one interval each.
+Whole microseconds decide about T_r, or T_s, if it is exact. If T_s is exact, a box is an interval
+of T_r - T_s; if T_r is exact, too.
+
 Cost. O(w²) per positive event for w intervals.
 """
 
@@ -49,6 +54,90 @@ class Interval(NamedTuple):
             self.hi_us is None or difference_us <= self.hi_us - self.open_hi
         )
 
+    def meet(self, other: Interval) -> Interval:
+        """Return the intersection, whose lo may be above its hi."""
+        both = self, other
+        lo, open_lo = max(
+            (-INFINITE_US if it.lo_us is None else it.lo_us, it.open_lo) for it in both
+        )
+        hi, closed_hi = min(
+            (INFINITE_US if it.hi_us is None else it.hi_us, not it.open_hi) for it in both
+        )
+        return interval_of(lo, hi, open_lo=open_lo, open_hi=not closed_hi)
+
+    def moved(self, by_us: int) -> Interval:
+        """Return the interval of x + by if this is the interval of x."""
+        lo, hi = (None if end is None else end + by_us for end in self[:2])
+        return Interval(lo, hi, self.open_lo, self.open_hi)
+
+    def mirrored(self) -> Interval:
+        """Return the interval of -x if this is the interval of x."""
+        lo, hi = (None if end is None else -end for end in self[:2])
+        return Interval(hi, lo, self.open_hi, self.open_lo)
+
+
+def interval_of(lo: int, hi: int, *, open_lo: bool = False, open_hi: bool = False) -> Interval:
+    """Return an interval from its ends in columns."""
+    return Interval(
+        None if lo == -INFINITE_US else lo, None if hi == INFINITE_US else hi, open_lo, open_hi
+    )
+
+
+ALWAYS = Interval(None, None)
+
+
+class Box(NamedTuple):
+    """An interval of a window with fixed ends.
+
+    Attributes
+    ----------
+    difference : Interval
+        T_r - T_s.
+    negated : Interval
+        T_r.
+    positive : Interval
+        T_s.
+    """
+
+    difference: Interval
+    negated: Interval = ALWAYS
+    positive: Interval = ALWAYS
+
+    def at_positive(self, time_us: int) -> tuple[Interval, ...]:
+        """Return the interval of T_r - T_s for an exact T_s; nothing if it stops no such event."""
+        if not self.positive.holds(time_us):
+            return ()
+        return (self.difference.meet(self.negated.moved(-time_us)),)
+
+    def at_negated(self, time_us: int) -> tuple[Interval, ...]:
+        """Return the interval of T_r - T_s for an exact T_r; nothing if no such event stops it."""
+        if not self.negated.holds(time_us):
+            return ()
+        return (self.difference.meet(self.positive.mirrored().moved(time_us)),)
+
+
+Window = tuple[Interval | Box, ...]
+
+
+class Cuts(NamedTuple):
+    """The fixed ends of k windows, of at most w intervals each.
+
+    Attributes
+    ----------
+    ends : ndarray of int64, shape (k, w, 4)
+        First and last T_r, first and last T_s, within ±2**60, or ±`INFINITE_US`. An interval with
+        first > last is empty.
+    opens : ndarray of bool, shape (k, w, 4)
+        Whether the ends are excluded.
+    """
+
+    ends: NDArray[np.int64]
+    opens: NDArray[np.bool_]
+
+
+# Columns of `Cuts`.
+_CUTS = FIRST_NEGATED, LAST_NEGATED, FIRST_POSITIVE, LAST_POSITIVE = (0, 1, 2, 3)
+
 
 class Windows(NamedTuple):
     """The windows of k positive events, of at most w intervals each.
@@ -59,30 +148,45 @@ class Windows(NamedTuple):
         Ends, within ±2**61, or ±`INFINITE_US`. An interval with lo > hi is empty.
     open_lo, open_hi : ndarray of bool, shape (k, w)
         Whether the ends are excluded.
+    cuts : Cuts or None
+        Fixed ends; None: the windows have none.
     """
 
     lo: NDArray[np.int64]
     hi: NDArray[np.int64]
     open_lo: NDArray[np.bool_]
     open_hi: NDArray[np.bool_]
+    cuts: Cuts | None = None
 
-    def intervals(self, row: int) -> tuple[Interval, ...]:
-        """Return the window of a positive event."""
+    def intervals(self, row: int) -> Window:
+        """Return the window of a positive event; an interval with fixed ends is a box."""
         columns = (it[row].tolist() for it in (self.lo, self.hi, self.open_lo, self.open_hi))
-        return tuple(
-            Interval(
-                None if lo == -INFINITE_US else lo,
-                None if hi == INFINITE_US else hi,
-                open_lo,
-                open_hi,
-            )
-            for lo, hi, open_lo, open_hi in zip(*columns, strict=True)
-            if lo <= hi
+        found: list[Interval | Box] = []
+        for v, (lo, hi, open_lo, open_hi) in enumerate(zip(*columns, strict=True)):
+            if lo <= hi:
+                difference = interval_of(lo, hi, open_lo=open_lo, open_hi=open_hi)
+                found.append(difference if self.cuts is None else self._box(difference, row, v))
+        return tuple(found)
+
+    def _box(self, difference: Interval, row: int, v: int) -> Interval | Box:
+        if self.cuts is None:
+            raise TypeError("the window has no fixed ends")
+        ends, opens = self.cuts.ends[row, v].tolist(), self.cuts.opens[row, v].tolist()
+        negated, positive = (
+            interval_of(*ends[at : at + 2], open_lo=opens[at], open_hi=opens[at + 1])
+            for at in (FIRST_NEGATED, FIRST_POSITIVE)
         )
+        if negated[:2] == positive[:2] == ALWAYS[:2]:
+            return difference
+        return Box(difference, negated, positive)
 
 
 def make_windows(
-    lo: ArrayLike, hi: ArrayLike, open_lo: ArrayLike | None = None, open_hi: ArrayLike | None = None
+    lo: ArrayLike,
+    hi: ArrayLike,
+    open_lo: ArrayLike | None = None,
+    open_hi: ArrayLike | None = None,
+    cuts: Cuts | None = None,
 ) -> Windows:
     """Build windows from their columns.
 
@@ -92,6 +196,8 @@ def make_windows(
         Ends in microseconds, as in `Windows`.
     open_lo, open_hi : array_like of bool or None
         Broadcast to shape (k, w); None: all ends are closed.
+    cuts : Cuts or None
+        Fixed ends, of shape (k, w, 4).
 
     Raises
     ------
@@ -108,7 +214,13 @@ def make_windows(
         np.array(np.broadcast_to([0] if it is None else it, low.shape), np.bool_)
         for it in (open_lo, open_hi)
     )
-    return Windows(low, high, *opens)
+    if cuts is not None:
+        if not cuts.ends.shape == cuts.opens.shape == (*low.shape, len(_CUTS)):
+            raise ValueError("cuts: must have four ends for each interval")
+        if not ((np.abs(cuts.ends) <= TIME_LIMIT_US) | (np.abs(cuts.ends) == INFINITE_US)).all():
+            raise ValueError(f"cuts: an end is out of range; use at most ±{TIME_LIMIT_US} us")
+        cuts = Cuts(as_read_only(cuts.ends), np.ascontiguousarray(cuts.opens))
+    return Windows(low, high, *opens, cuts)
 
 
 def merge_windows(windows: Windows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -10,8 +10,9 @@ the closures imply among the joined aliases are checked, after the last join the
 
 Uncertain instants. The search finds the combinations whose relations may hold. At most one positive
 alias u has uncertain instants. The relations that decide are compiled as intervals of T_u (those
-among the positive events, and those of a negated event with exact times), and as intervals of the
-instant of a negated event if that is uncertain.
+among the positive events, and those of a negated event with exact times). If the instant of a negated
+event is uncertain, its relations are compiled as boxes of T_u and this instant, or without u as
+intervals of this instant.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from correlation.event_query.evaluation.boxes import Boxes, pack_boxes
 from correlation.event_query.evaluation.candidates import Candidates, read_candidates
 from correlation.event_query.evaluation.clauses import (
     Clauses,
@@ -94,7 +96,9 @@ class Target:
         Relations that the combination and the event satisfy.
     spans : Spans or None
         Negated aliases only: the times at which an event stops a combination with a probability,
-        as intervals of its own instant if that is uncertain, otherwise of T_u; None if it stops the
+        as intervals of its own instant if that is uncertain, otherwise of T_u.
+    boxes : Boxes or None
+        The same if both instants are uncertain. An event without spans and boxes stops the
         combination or not.
     uncertain : bool
         Whether the instants of its events are uncertain.
@@ -108,7 +112,13 @@ class Target:
     ranges: Ranges
     clauses: Clauses
     spans: Spans | None = None
+    boxes: Boxes | None = None
     uncertain: bool = False
+
+    @property
+    def has_chance(self) -> bool:
+        """Whether an event stops a combination with a probability."""
+        return self.spans is not None or self.boxes is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,11 +257,15 @@ class _Compiler:
         columns = {**self.columns, alias: 2 * len(self._positive)}
         clauses = side.input.clauses
         uncertain = alias in self._uncertain
-        spans = None
-        if uncertain:
+        spans = boxes = None
+        if self.instant is not None:
+            instant = self._positive[self.instant].input.alias
+            if uncertain:
+                boxes = pack_boxes(clauses, (alias, instant), columns)
+            else:
+                spans = pack_spans(clauses, instant, columns)
+        elif uncertain:
             spans = pack_spans(clauses, alias, columns)
-        elif self.instant is not None:
-            spans = pack_spans(clauses, self._positive[self.instant].input.alias, columns)
         shared = [name for name in self._variables if name in side.variables]
         return Target(
             len(self._positive),
@@ -262,6 +276,7 @@ class _Compiler:
             pack_ranges(side.closures, side.input.stamp, self.columns, self._uncertain),
             pack_clauses(clauses, columns, self._uncertain),
             spans,
+            boxes,
             uncertain,
         )
 

@@ -100,7 +100,7 @@ class Decider:
             return Decided(table)
         stopped = np.zeros(len(table), np.bool_)
         for _, target in self.query.negated:
-            if target.spans is None:
+            if not target.has_chance:
                 self.search.mark_stopped(table, target, stopped)
         probability = None
         if self.probabilities is not None:

@@ -11,12 +11,14 @@ events are independent. P is the mean over T_s (correlation.event_query.absence)
 Algorithm. For each combination, the events that may stop it are ranges of positions. Beside u,
 relations to events with exact times become intervals of T_u at which the combination is not a
 result (`stops`). The times at which an event with an uncertain instant stops the combination are a
-window relative to T_s: with u it is the same for all combinations, otherwise its ends are those of
-the combination. `absence.decide_absences` decides.
+window relative to T_s. Without u its ends are those of the combination. With u it is the same for
+all combinations, unless relations to further events give it fixed ends (`boxes`).
+`absence.decide_absences` decides.
 
 One event, several aliases. An event may match several negated aliases. It has one instant, so it is
 one candidate with the union of their windows. The event u itself may be a candidate of a negated
-alias of its own stream: it stops the combination iff 0 is in the window.
+alias of its own stream: it stops the combination iff 0 is in the window, and T_u between the fixed
+ends.
 
 Proof: docs/proofs.md, P-QUERY-UNCERTAIN. Cost: as in `absence`; memory O(`CANDIDATES`) beside the
 events of one combination.
@@ -34,20 +36,17 @@ from numpy.typing import NDArray
 
 from correlation.buffers.columns import Int64s
 from correlation.event_query.absence.barring import Barred
+from correlation.event_query.absence.cuts import list_own_stops
 from correlation.event_query.absence.deciding import DECIDED_BY, decide_absences
-from correlation.event_query.absence.gathering import Negated
 from correlation.event_query.absence.instants import (
     InstantTable,
     join_tables,
     make_table,
     take_instants,
 )
-from correlation.event_query.absence.windows import (
-    END_LIMIT_US,
-    INFINITE_US,
-    Windows,
-    make_windows,
-)
+from correlation.event_query.absence.position import Negated
+from correlation.event_query.absence.windows import Windows
+from correlation.event_query.evaluation.boxes import box_windows, list_boxes, relative_windows
 from correlation.event_query.evaluation.compiled import CompiledQuery, Target
 from correlation.event_query.evaluation.search import Located, Search
 from correlation.event_query.evaluation.spans import list_spans
@@ -107,7 +106,7 @@ class Probabilities:
         located = list(self._locate(left))
         sizes = np.zeros(len(left), np.int64)
         for it in located:
-            sizes += (it.end - it.begin + 1) * len(it.alias.spans or ())
+            sizes += (it.end - it.begin + 1) * len(it.alias.spans or it.alias.boxes or ())
         for part in _split(sizes):
             few = _take(left, part)
             inside = slice(*np.searchsorted(gaps.owner, [part.start, part.stop]))
@@ -128,7 +127,7 @@ class Probabilities:
 
     def _locate(self, table: Table) -> Iterator[Located]:
         for _, alias in self.query.negated:
-            if alias.spans is not None:
+            if alias.has_chance:
                 yield from self.search.locate(table, alias)
 
     def _decide_part(
@@ -149,7 +148,8 @@ class Probabilities:
             if it.alias.uncertain:
                 if id(it.alias) not in windows:
                     windows[id(it.alias)] = self._windows(table, it.alias)
-                negated += self._negated(table, it, windows[id(it.alias)], gone)
+                window = windows[id(it.alias)]
+                negated += self._negated(table, it, window, gone, barred)
         decisions = decide_absences(
             self._positives(table),
             negated,
@@ -165,20 +165,31 @@ class Probabilities:
 
     def _windows(self, table: Table, alias: Target) -> Windows:
         """Return the window of T_r - T_s of each combination."""
-        spans = alias.spans
-        if spans is None:
-            raise TypeError("the alias has no intervals")
-        if self.query.instant is None:
-            return relative_windows(list_spans(table.times, spans), table.times[:, _FIRST_END])
-        # All ends are relative to u: as if T_u were 0.
-        zero = np.zeros((1, table.times.shape[1]), np.int64)
-        ends = np.repeat(list_spans(zero, spans), len(table), axis=0)
-        return relative_windows(ends, np.zeros(len(table), np.int64))
+        if alias.boxes is None:
+            if alias.spans is None:
+                raise TypeError("the alias has no intervals")
+            spans = list_spans(table.times, alias.spans)
+            return relative_windows(spans, table.times[:, _FIRST_END])
+        if alias.boxes.fixed:
+            return box_windows(list_boxes(table.times, alias.boxes))
+        # All ends are relative to u, for all combinations.
+        ends = list_boxes(table.times[:1], alias.boxes)[:, :, 0]
+        return relative_windows(
+            np.repeat(ends, len(table), axis=0), np.zeros(len(table), np.int64)
+        )
 
     def _negated(
-        self, table: Table, located: Located, windows: Windows, gone: NDArray[np.bool_]
+        self,
+        table: Table,
+        located: Located,
+        windows: Windows,
+        gone: NDArray[np.bool_],
+        barred: list[Barred],
     ) -> Iterator[Negated]:
-        """Yield the candidates of a segment, without the events u themselves."""
+        """Yield the candidates of a segment, without the events u themselves.
+
+        These mark the combinations in `gone`, or with fixed ends append times of T_u to `barred`.
+        """
         instants = located.view.instants(self.search.views, located.segment)
         begin, end = located.begin, located.end
         events = None
@@ -195,7 +206,12 @@ class Probabilities:
             found = np.full(len(table), -1, np.int64)
             found[own] = positions[table.rows[own, place]]
             among = (found >= begin) & (found < end)
-            gone |= among & _holds_zero(windows)
+            if windows.cuts is None:
+                gone |= among & _holds_zero(windows)
+            else:
+                first, last = 2 * place, 2 * place + 1
+                exact = table.times[:, first] == table.times[:, last]
+                barred.append(list_own_stops(windows, np.flatnonzero(among), exact))
             yield Negated(instants, np.where(among, found + 1, end), end, windows, events)
             end = np.where(among, found, end)
         yield Negated(instants, begin, end, windows, events)
@@ -228,28 +244,6 @@ class Probabilities:
         back = np.empty(len(order), np.int64)
         back[order] = np.arange(len(order))
         return take_instants(join_tables(parts), back)
-
-
-def relative_windows(ends: Int64s, time: Int64s) -> Windows:
-    """Return windows relative to exact times.
-
-    Parameters
-    ----------
-    ends : int64[k, c, 4]
-        Result of `list_spans`.
-    time : int64[k]
-        T_s, in µs.
-    """
-    lo, hi = ends[:, :, 0], ends[:, :, 1]
-    low, high = lo - time[:, None], hi - time[:, None]
-    # No difference of two times is beyond the limit.
-    unbounded_lo = (lo == -INFINITE_US) | (low < -END_LIMIT_US)
-    unbounded_hi = (hi == INFINITE_US) | (high > END_LIMIT_US)
-    empty = (lo > hi) | (~unbounded_lo & (low > END_LIMIT_US))
-    empty |= ~unbounded_hi & (high < -END_LIMIT_US)
-    low = np.where(empty, 1, np.where(unbounded_lo, -INFINITE_US, low))
-    high = np.where(empty, 0, np.where(unbounded_hi, INFINITE_US, high))
-    return make_windows(low, high, ends[:, :, 2] != 0, ends[:, :, 3] != 0)
 
 
 def _holds_zero(windows: Windows) -> NDArray[np.bool_]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from correlation.buffers.columns import DictionaryColumn
 from correlation.event_query.absence.exact import Candidate
-from correlation.event_query.absence.gathering import Negated
+from correlation.event_query.absence.position import Negated
 from correlation.event_query.absence.instants import InstantTable, make_table
 from correlation.event_query.absence.windows import INFINITE_US, Interval, make_windows
 from correlation.limits import LENGTH_LIMIT_US, TIME_LIMIT_US

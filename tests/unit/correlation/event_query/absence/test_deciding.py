@@ -19,7 +19,7 @@ from correlation.event_query.absence.deciding import (
     decide_absences,
 )
 from correlation.event_query.absence.exact import Candidate
-from correlation.event_query.absence.gathering import Negated
+from correlation.event_query.absence.position import Negated
 from correlation.event_query.absence.instants import (
     join_tables,
     make_table,
