@@ -2,7 +2,8 @@
 
 Problem. For the events of a combination and any negated events, describe the decision P >= ct for
 `explain`. The job decides many combinations at once (evaluation.probable); both use the same
-clauses, as intervals of an instant (evaluation.spans), and the same exact integral.
+clauses, as intervals of an instant (evaluation.spans) or boxes of two (evaluation.boxes), and the
+same exact integral.
 
 Cost. As absence.exact: this is one combination.
 """
@@ -19,13 +20,18 @@ import numpy as np
 from correlation.buffers.columns import DictionaryColumn, Int64s
 from correlation.event_query.absence.describe import NamedInstant, describe_absence, may_stop
 from correlation.event_query.absence.instants import make_table
-from correlation.event_query.absence.windows import Interval
+from correlation.event_query.absence.windows import Interval, Window
+from correlation.event_query.evaluation.boxes import (
+    box_windows,
+    list_boxes,
+    pack_boxes,
+    relative_windows,
+)
 from correlation.event_query.evaluation.clauses import NO_BOUND
-from correlation.event_query.evaluation.probable import relative_windows
 from correlation.event_query.evaluation.spans import Spans, list_spans, pack_spans
 from correlation.event_query.meaning import Times, holds
 from correlation.event_query.query import Query
-from correlation.event_query.relevance.normal_form import disjunctive_normal_form
+from correlation.event_query.relevance.normal_form import Clause, disjunctive_normal_form
 from correlation.event_query.relevance.split import split_formula
 from correlation.explaining import ReadEvent
 from correlation.resources.histogram import Histogram
@@ -83,6 +89,7 @@ class Probability:
         self._positive = positive
         self._parts = split_formula(query)
         self._packed: dict[tuple[str | None, str], Spans] = {}
+        self._windows: dict[str, Window] = {}
         aliases = [*(it.alias for it in query.positive), *(it.alias for it in query.negated)]
         self._columns = {alias: 2 * place for place, alias in enumerate(aliases)}
         found = [it.alias for it in query.positive if it.alias in uncertain]
@@ -112,7 +119,7 @@ class Probability:
             all its events.
         """
         candidates = [self._candidate(it) for it in negated]
-        windows: dict[str, tuple[Interval, ...]] = {}
+        windows: dict[str, Window] = {}
         for it in self._query.negated:
             mine = [found.window or () for found in candidates if found.alias == it.alias]
             if mine:
@@ -134,12 +141,16 @@ class Probability:
         window = self._window(alias, event)
         return NamedInstant(alias, event.id, event.time, own, event.identity, window)
 
-    def _window(self, alias: str, event: KnownEvent | None) -> tuple[Interval, ...]:
+    def _window(self, alias: str, event: KnownEvent | None) -> Window:
         """Return the window of T_r - T_s of a negated event; None: of an uncertain instant."""
         if alias in self._uncertain:
             if self._instant is None:
                 return self._relative(self._spans(alias, alias, self._times), self._time.latest_us)
-            return self._relative(self._spans(alias, alias, np.zeros_like(self._times)), 0)
+            if alias not in self._windows:
+                aliases = alias, self._instant
+                boxes = pack_boxes(self._clauses(alias), aliases, self._columns)
+                self._windows[alias] = box_windows(list_boxes(self._times, boxes)).intervals(0)
+            return self._windows[alias]
         if event is None:
             raise TypeError("the window of exact times depends on the event")
         if self._instant is None:
@@ -189,13 +200,16 @@ class Probability:
         They are those of a negated event; None: those among the positive events.
         """
         if (negated, alias) not in self._packed:
-            relations = self._parts.positive if negated is None else self._parts.negated[negated]
-            clauses = disjunctive_normal_form(relations, self._uncertain)
-            self._packed[negated, alias] = pack_spans(clauses, alias, self._columns)
+            self._packed[negated, alias] = pack_spans(self._clauses(negated), alias, self._columns)
         ends = list_spans(times, self._packed[negated, alias])
         return [tuple(it) for it in ends[0].tolist()]
 
-    def _relative(self, spans: Sequence[_Ends], time_us: int) -> tuple[Interval, ...]:
+    def _clauses(self, negated: str | None) -> tuple[Clause, ...]:
+        """Return the clauses of a negated event; None: of the positive events."""
+        relations = self._parts.positive if negated is None else self._parts.negated[negated]
+        return disjunctive_normal_form(relations, self._uncertain)
+
+    def _relative(self, spans: Sequence[_Ends], time_us: int) -> Window:
         ends = np.array(spans, np.int64).reshape(1, -1, 4)
         return relative_windows(ends, np.array([time_us], np.int64)).intervals(0)
 

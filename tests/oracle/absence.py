@@ -2,24 +2,29 @@
 
 An instant is a list of buckets (lo, hi, p), where p is a fraction. An exact time is one bucket with
 lo = hi. A window is a list of intervals (lo, hi, open_lo, open_hi) of T_r - T_s, where None means
-infinite. A candidate is a pair (instant, window).
+infinite. Instead of such an interval a window may have a box: a triple of intervals, those of
+T_r - T_s, of T_r and of T_s. A candidate is a pair (instant, window).
 
-P = E over T_s of the product over the candidates of 1 - P(T_r - T_s in the window). Between two
-neighbours among all differences of edges and ends, each factor is linear in T_s. The product is
-expanded there and integrated term by term.
+P = E over T_s of the product over the candidates of 1 - P(the window holds T_r and T_s). Between
+two neighbours among all differences of edges and ends, each factor is linear in T_s: all ends of
+T_r count as edges here, and those of T_s are points, too. The product is expanded there and
+integrated term by term.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
 
 Bucket = tuple[int, int, Fraction]
 Instant = list[Bucket]
 Interval = tuple[int | None, int | None, bool, bool]
-Window = list[Interval]
+Box = tuple[Interval, Interval, Interval]
+Window = Sequence[Interval | Box]
 Candidate = tuple[Instant, Window]
 ZERO = Fraction(0)
+ALWAYS = (None, None, False, False)
 
 
 def probability(positive: Instant, candidates: list[Candidate]) -> Fraction:
@@ -32,9 +37,9 @@ def probability(positive: Instant, candidates: list[Candidate]) -> Fraction:
         return missed
     breaks = {edge for lo, hi, _ in positive for edge in (lo, hi)}
     for instant, window in candidates:
-        for lo, hi, _ in instant:
-            for ends in window:
-                breaks |= {edge - end for edge in (lo, hi) for end in ends[:2] if end is not None}
+        points = {edge for lo, hi, _ in instant for edge in (lo, hi)} | set(ends_of(window, 1))
+        breaks |= {point - end for point in points for end in ends_of(window, 0)}
+        breaks |= set(ends_of(window, 2))
     total = Fraction(0)
     for left, right in pairwise(sorted(it for it in breaks if first <= it <= last)):
         density = sum(p / (hi - lo) for lo, hi, p in positive if lo <= left and right <= hi)
@@ -64,23 +69,48 @@ def times(product: list[Fraction], factor: tuple[Fraction, Fraction]) -> list[Fr
     ]
 
 
+def as_box(part: Interval | Box) -> Box:
+    """Return an interval of T_r - T_s as a box."""
+    return part if len(part) == 3 else (part, ALWAYS, ALWAYS)
+
+
+def ends_of(window: Window, axis: int) -> Iterator[int]:
+    """Yield the finite ends of T_r - T_s (0), T_r (1) or T_s (2)."""
+    for it in window:
+        for end in as_box(it)[axis][:2]:
+            if end is not None:
+                yield end
+
+
 def stops_at(t: Fraction, instant: Instant, window: Window, *, exact: bool) -> Fraction:
-    """Compute P(T_r - t in the window); open ends count if t is an exact T_s and T_r is exact."""
-    return sum(
-        (p * part(lo - t, hi - t, window, exact=exact) for lo, hi, p in instant), Fraction(0)
-    )
+    """Compute P(the window holds T_r and t); open ends count if t is an exact T_s.
+
+    Those of T_r - T_s and of T_r count if T_r is exact, too.
+    """
+    return sum((p * part(lo, hi, t, window, exact=exact) for lo, hi, p in instant), ZERO)
 
 
-def part(lo: Fraction, hi: Fraction, window: Window, *, exact: bool) -> Fraction:
-    """Compute the part of [lo, hi] inside the window; 0 or 1 if lo = hi."""
+def part(lo: int, hi: int, t: Fraction, window: Window, *, exact: bool) -> Fraction:
+    """Compute the part of T_r from lo to hi at which the window holds; 0 or 1 if lo = hi."""
     if lo == hi:
-        return Fraction(any(is_inside(lo, it, closed=not exact) for it in window))
-    cuts = {Fraction(end) for it in window for end in it[:2] if end is not None and lo < end < hi}
-    inside = Fraction(0)
-    for left, right in pairwise(sorted({lo, hi} | cuts)):
-        if any(is_inside((left + right) / 2, it, closed=True) for it in window):
+        return Fraction(any(holds(Fraction(lo), t, it, exact=exact) for it in window))
+    points = {t + end for end in ends_of(window, 0)} | {Fraction(it) for it in ends_of(window, 1)}
+    cuts = {Fraction(lo), Fraction(hi)} | {it for it in points if lo < it < hi}
+    inside = ZERO
+    for left, right in pairwise(sorted(cuts)):
+        if any(holds((left + right) / 2, t, it, exact=exact) for it in window):
             inside += right - left
     return inside / (hi - lo)
+
+
+def holds(time: Fraction, t: Fraction, part: Interval | Box, *, exact: bool) -> bool:
+    """Return whether an interval or a box of a window holds T_r = time and T_s = t."""
+    difference, negated, positive = as_box(part)
+    return (
+        is_inside(time - t, difference, closed=not exact)
+        and is_inside(time, negated, closed=False)
+        and is_inside(t, positive, closed=not exact)
+    )
 
 
 def is_inside(x: Fraction, interval: Interval, *, closed: bool) -> bool:

@@ -29,6 +29,7 @@ from correlation.event_query.absence.windows import (
     make_windows,
 )
 
+
 def windows_at(windows: Windows, time: Int64s) -> Windows:
     """Return windows without fixed ends, for exact times of the positive events.
 

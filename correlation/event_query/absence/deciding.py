@@ -141,7 +141,7 @@ def _make_key(cases: Cases, i: int) -> bytes:
     """Return the same key for cases that differ only in their place in time."""
     part = slice(int(cases.starts[i]), int(cases.starts[i + 1]))
     rows, latest = cases.window[part], cases.positives.latest[i]
-    columns = (
+    columns = [
         cases.positives.shape[i : i + 1],
         cases.positives.earliest[i : i + 1] - latest,
         cases.candidates.shape[part],
@@ -149,8 +149,8 @@ def _make_key(cases: Cases, i: int) -> bytes:
         cases.candidates.latest[part] - latest,
         cases.lo[rows],
         cases.hi[rows],
-    )
+    ]
     if cases.cuts is not None:
         cuts = cases.cuts[rows]
-        columns = *columns, np.where(np.abs(cuts) == INFINITE_US, cuts, cuts - latest)
+        columns.append(np.where(np.abs(cuts) == INFINITE_US, cuts, cuts - latest))
     return b"".join(it.tobytes() for it in columns)

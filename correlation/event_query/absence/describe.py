@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from correlation.event_query.absence.exact import Candidate, absence_probability
-from correlation.event_query.absence.windows import Interval
+from correlation.event_query.absence.windows import Box, Interval, Window
 from correlation.resources.histogram import Histogram
 
 # Fractions with a larger denominator are not shown: they are hard to read.
@@ -27,10 +27,11 @@ class NamedInstant(NamedTuple):
     time : Histogram
         Its instant.
     same : bool
-        Whether it is the positive event itself: it stops it iff 0 is in the window.
+        Whether it is the positive event itself: it stops it iff 0 is in the window, and T_s between
+        the fixed ends.
     identity : hashable or None
         Entries with an equal identity are one event; None: no other entry has the event.
-    window : tuple of Interval or None
+    window : tuple of Interval and Box, or None
         Its window; None: that of its alias.
     """
 
@@ -39,12 +40,12 @@ class NamedInstant(NamedTuple):
     time: Histogram
     same: bool = False
     identity: Hashable = None
-    window: tuple[Interval, ...] | None = None
+    window: Window | None = None
 
 
 def describe_absence(
     positive: Histogram,
-    windows: Mapping[str, tuple[Interval, ...]],
+    windows: Mapping[str, Window],
     candidates: Sequence[NamedInstant],
     threshold: Decimal | Fraction,
     barred: Sequence[Interval] = (),
@@ -55,7 +56,7 @@ def describe_absence(
     ----------
     positive : Histogram
         T_s.
-    windows : mapping of str to tuple of Interval
+    windows : mapping of str to tuple of Interval and Box
         The window of each negated alias.
     candidates : sequence of NamedInstant
         Events of the negated aliases; those outside their window are described too.
@@ -68,19 +69,20 @@ def describe_absence(
     -------
     dict
         JSON-able. `positive`: its instant; `windows`: per alias the intervals of T_r - T_s, where
-        None is infinite, and the first and last times at which an event may stop the positive
-        event; `candidates`: their instants, P(in the window) and `place` (inside, outside or
-        uncertain); `relations`: the probability that all relations among the positive events hold;
-        `probability` of the result, correctly rounded, and `probability_exact` as a fraction if it
-        is short; `threshold`; `reported`. Times in µs.
+        None is infinite, the first and last times at which an event may stop the positive event,
+        and the intervals of T_r (`negated`) and T_s (`positive`) between fixed ends; `candidates`:
+        their instants, P(in the window) and `place` (inside, outside or uncertain); `relations`:
+        the probability that all relations among the positive events hold; `probability` of the
+        result, correctly rounded, and `probability_exact` as a fraction if it is short;
+        `threshold`; `reported`. Times in µs.
     """
-    known = [_candidate(it, windows[it.alias]) for it in candidates]
+    known = [_candidate(positive, it, windows[it.alias]) for it in candidates]
     barrier = _barrier(positive, barred)
     absent = absence_probability(positive, [*_distinct(candidates, known), barrier])
     return {
         "positive": _describe_instant(positive),
         "windows": {
-            alias: [_describe_interval(positive, it) for it in window]
+            alias: [found for it in window if (found := _describe_interval(positive, it))]
             for alias, window in windows.items()
         },
         "candidates": [
@@ -101,15 +103,22 @@ def describe_absence(
 
 def may_stop(positive: Histogram, named: NamedInstant) -> bool:
     """Return whether an event with a window stops the positive event with a chance above 0."""
-    return absence_probability(positive, [_candidate(named, ())]) < 1
+    return absence_probability(positive, [_candidate(positive, named, ())]) < 1
 
 
-def _candidate(named: NamedInstant, window: tuple[Interval, ...]) -> Candidate:
+def _candidate(positive: Histogram, named: NamedInstant, window: Window) -> Candidate:
     """Return an event with its window, or with that of its alias."""
     window = window if named.window is None else named.window
     if named.same:
-        window = (Interval(None, None),) if any(it.holds(0) for it in window) else ()
+        boxes = [_as_box(it) for it in window]
+        return _barrier(
+            positive, [it.negated.meet(it.positive) for it in boxes if it.difference.holds(0)]
+        )
     return Candidate(named.time, window)
+
+
+def _as_box(part: Interval | Box) -> Box:
+    return part if isinstance(part, Box) else Box(part)
 
 
 def _distinct(
@@ -147,12 +156,25 @@ def _describe_instant(time: Histogram) -> dict[str, Any]:
     }
 
 
-def _describe_interval(positive: Histogram, interval: Interval) -> dict[str, Any]:
-    lo, hi = interval.lo_us, interval.hi_us
+def _describe_interval(positive: Histogram, part: Interval | Box) -> dict[str, Any]:
+    """Return an interval of a window; {} if no event is in it at a time of the positive event."""
+    difference, negated, positives = _as_box(part)
+    times = Interval(positive.earliest_us, positive.latest_us).meet(positives)
+    if times.lo_us is None or times.hi_us is None:
+        raise TypeError("the instant of the positive event has a first and a last time")
+    lo, hi = difference[:2]
+    reach = Interval(
+        None if lo is None else times.lo_us + lo, None if hi is None else times.hi_us + hi
+    )
+    first, last = reach.meet(negated)[:2]
+    if times.lo_us > times.hi_us or (first is not None and last is not None and first > last):
+        return {}
     return {
-        **interval._asdict(),
-        "first_us": None if lo is None else positive.earliest_us + lo,
-        "last_us": None if hi is None else positive.latest_us + hi,
+        **difference._asdict(),
+        "first_us": first,
+        "last_us": last,
+        "negated": negated._asdict(),
+        "positive": positives._asdict(),
     }
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from correlation.drawing import LABEL, WIDTH, Line, Scale, draw_axis, label_line
+from correlation.event_query.absence.windows import INFINITE_US
 from correlation.printable import printable
 
 if TYPE_CHECKING:
@@ -92,16 +93,29 @@ def _scale(found: Mapping[str, Any]) -> Scale:
 
 def _draw_window(scale: Scale, positive: Mapping[str, Any], window: list[dict[str, Any]]) -> str:
     """Draw the times at which an event stops some, and every, time of the positive event."""
-    length = positive["latest_us"] - positive["earliest_us"]
     possible, certain = [], []
     for it in window:
         first = scale.low if it["first_us"] is None else it["first_us"]
         last = scale.high if it["last_us"] is None else it["last_us"]
         possible.append((first, last, _POSSIBLE))
-        begin = first if it["first_us"] is None else first + length
-        end = last if it["last_us"] is None else last - length
-        certain.append((begin, end, _CERTAIN))
+        begin, end = _end(it["positive"], "lo_us"), _end(it["positive"], "hi_us")
+        if begin <= positive["earliest_us"] and positive["latest_us"] <= end:
+            low = max(
+                positive["latest_us"] + _end(it, "lo_us"), _end(it["negated"], "lo_us"), first
+            )
+            high = min(
+                positive["earliest_us"] + _end(it, "hi_us"), _end(it["negated"], "hi_us"), last
+            )
+            certain.append((low, high, _CERTAIN))
     return scale.bar(*possible, *certain)
+
+
+def _end(interval: Mapping[str, Any], name: str) -> int:
+    """Return an end of an interval in columns."""
+    found = interval[name]
+    if found is None:
+        return -INFINITE_US if name == "lo_us" else INFINITE_US
+    return int(found)
 
 
 def _number(numbers: Mapping[str, Any], name: str) -> str:

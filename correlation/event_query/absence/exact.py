@@ -7,8 +7,8 @@ Definitions. Times are counted from the earliest T_s, in a unit that divides all
 *whole* of an instant is an integer of which all its densities are multiples. For a continuous T_i
 with density changes α at edges e, whole_i P(T_i ≤ y) = Σ α max(y - e, 0). So N_i = whole_i q_i is
 piecewise linear with integer coefficients, and its breakpoints are integers: edges minus ends. With
-fixed ends, whole_i P(T_i - t in W_i) is a sum over the disjoint parts of the boxes' intervals of T_i,
-whose ends are fixed or move with t; N_i may also change where a fixed end is one of T_s.
+fixed ends, whole_i P(T_i - t in W_i) is a sum over the disjoint parts of the boxes' intervals of
+T_i, whose ends are fixed or move with t; N_i may also change where a fixed end is one of T_s.
 
 Algorithm (docs/proofs.md, P-ABSENCE). A sweep over the breakpoints keeps the coefficients of
 Π_i N_i in integers. When N_i changes, the product is divided by its old value, without remainder,
@@ -20,8 +20,8 @@ Reference. Spec section 5; the steps of a density are those of timing.histograms
 Cost. O(m) products of integers of O(m (bits of whole_i)) bits per change of a factor. Measured on
 one core for windows with one finite end: 1 ms for 30 intervals of 1 s, 0.1 s for 300, 0.1 s for 30
 histograms of 100 buckets; a second finite end doubles it. The column interface computes it for
-doubtful cases only (P-ABSENCE-FILTER). A factor of w boxes and b edges has O(w (w + b)) breaks, each
-of which takes O(w log w + w b).
+doubtful cases only (P-ABSENCE-FILTER). A factor of w boxes and b edges has O(w (w + b)) breaks,
+each of which takes O(w log w + w b).
 """
 
 from __future__ import annotations

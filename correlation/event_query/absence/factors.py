@@ -9,8 +9,9 @@ T_s.
 Theorem (docs/proofs.md, P-ABSENCE-FILTER). The error of a computed q_i is at most
 (11 w + 2) 2**-53.
 
-Cost. O(w log b) per value for b buckets; O(w² + w log b) with fixed ends. Kernels take few arrays, and the small ones are compiled
-into their callers: passing an array costs more than the computation.
+Cost. O(w log b) per value for b buckets; O(w² + w log b) with fixed ends. Kernels take few arrays,
+and the small ones are compiled into their callers: passing an array costs more than the
+computation.
 """
 
 from __future__ import annotations
@@ -71,7 +72,10 @@ def pack_cases(cases: Cases) -> PackedCases:
         ),
         as_read_only(
             np.concatenate(
-                [np.stack([cases.lo, cases.hi], axis=2), *([] if cases.cuts is None else [cases.cuts])],
+                [
+                    np.stack([cases.lo, cases.hi], axis=2),
+                    *([] if cases.cuts is None else [cases.cuts]),
+                ],
                 axis=2,
             )
         ),

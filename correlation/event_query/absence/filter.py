@@ -2,14 +2,14 @@
 
 Problem. As in absence.exact, for many positive events.
 
-Algorithm. p_i = P(T_i - T_s in W_i), or with fixed ends that of the union of the boxes. The bounds 1 - Σ p_i ≤ P ≤ min (1 - p_i) (Fréchet) are
-computed first; 1 - p_i is the trapezoid rule between the breaks. Then the integral, from the
-earliest T_s on: between two breaks the integrand is a product of d linear functions with values in
-[0, 1], for which the Gauss rule of n ≥ (d + 1) / 2 nodes is exact. Shorter rules suffice where the
-factors change little: with q = c + b x on a panel (|x| ≤ 1), A = (16 + 1/16) / 2 and
-M = Π (c + |b| A), the rule of n nodes has an error of at most 2.7 M 256**-n. A panel that needs
-more than 32 nodes is halved. The integral ends when the remaining mass of T_s cannot change the
-decision.
+Algorithm. p_i = P(T_i - T_s in W_i), or with fixed ends that of the union of the boxes. The bounds
+1 - Σ p_i ≤ P ≤ min (1 - p_i) (Fréchet) are computed first; 1 - p_i is the trapezoid rule between
+the breaks. Then the integral, from the earliest T_s on: between two breaks the integrand is a
+product of d linear functions with values in [0, 1], for which the Gauss rule of n ≥ (d + 1) / 2
+nodes is exact. Shorter rules suffice where the factors change little: with q = c + b x on a panel
+(|x| ≤ 1), A = (16 + 1/16) / 2 and M = Π (c + |b| A), the rule of n nodes has an error of at most
+2.7 M 256**-n. A panel that needs more than 32 nodes is halved. The integral ends when the remaining
+mass of T_s cannot change the decision.
 
 Theorem (docs/proofs.md, P-ABSENCE-BOUNDS, P-ABSENCE-FILTER). For m candidates, w intervals and N
 terms the error is at most (m (11 w + 20) + N + 64) 2**-53. Twice this is the *doubt*: a decision
@@ -18,9 +18,9 @@ within it is left open.
 Reference. Gauss quadrature on Bernstein ellipses: Trefethen, Approximation Theory and Approximation
 Practice, theorem 19.3. Fréchet 1935.
 
-Cost without fixed ends. O(Σ_i w b_i) for the bounds; O(K m (w log b + n)) for K breaks, n ≤ 32 and typically 8 to 12.
-Memory O(K + m) for one positive event. Measured on one core, bounds and integral: 3 µs for 2
-candidates, 0.5 ms for 110, 37 ms for 1,100.
+Cost without fixed ends. O(Σ_i w b_i) for the bounds; O(K m (w log b + n)) for K breaks, n ≤ 32 and
+typically 8 to 12. Memory O(K + m) for one positive event. Measured on one core, bounds and
+integral: 3 µs for 2 candidates, 0.5 ms for 110, 37 ms for 1,100.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 Problem. For k positive events and ranges of candidates, find the positive events that a candidate
 certainly stops, and of the others the candidates that may stop them.
 
-Algorithm. With fixed ends, the windows of exact positive events lose them, and candidates with exact
-times become times at which the positive event is stopped (`cuts`). `position` decides about all
-others; the uncertain ones are gathered. An event that is a candidate of several entries is gathered
-once, with the union of its windows.
+Algorithm. With fixed ends, the windows of exact positive events lose them, and candidates with
+exact times become times at which the positive event is stopped (`cuts`). `position` decides about
+all others; the uncertain ones are gathered. An event that is a candidate of several entries is
+gathered once, with the union of its windows.
 
 Cost. As in `position`; O(n w log w) for n candidates of several aliases.
 """
@@ -250,7 +250,7 @@ def _unite_windows(
     place = np.arange(len(lo)) - heads[event]
     united = [np.full((len(heads), most, width), it) for it in (INFINITE_US, -INFINITE_US)]
     united[0][event, place], united[1][event, place] = lo, hi
-    both = make_windows(*(it.reshape(len(heads), -1) for it in united))
+    both = make_windows(united[0].reshape(len(heads), -1), united[1].reshape(len(heads), -1))
     merged = merge_windows(both)
     if cuts is None:
         return *merged, None
@@ -258,8 +258,8 @@ def _unite_windows(
     fixed[event, place] = cuts
     fixed = fixed.reshape(len(heads), -1, len(_NO_CUTS))
     plain = (np.abs(fixed) == INFINITE_US).all(axis=(1, 2))[:, None]
-    ends = (np.where(plain, *pair) for pair in zip(merged, both[:2], strict=True))
-    return *ends, fixed
+    low, high = (np.where(plain, *pair) for pair in zip(merged, both[:2], strict=True))
+    return low, high, fixed
 
 
 def _stack(ends: Sequence[Int64s], width: int, empty: int) -> Int64s:

@@ -210,7 +210,7 @@ def make_windows(
     for name, ends in (("lo", low), ("hi", high)):
         if not ((np.abs(ends) <= END_LIMIT_US) | (np.abs(ends) == INFINITE_US)).all():
             raise ValueError(f"{name}: an end is out of range; use at most ±{END_LIMIT_US} us")
-    opens = (
+    opened_lo, opened_hi = (
         np.array(np.broadcast_to([0] if it is None else it, low.shape), np.bool_)
         for it in (open_lo, open_hi)
     )
@@ -220,7 +220,7 @@ def make_windows(
         if not ((np.abs(cuts.ends) <= TIME_LIMIT_US) | (np.abs(cuts.ends) == INFINITE_US)).all():
             raise ValueError(f"cuts: an end is out of range; use at most ±{TIME_LIMIT_US} us")
         cuts = Cuts(as_read_only(cuts.ends), np.ascontiguousarray(cuts.opens))
-    return Windows(low, high, *opens, cuts)
+    return Windows(low, high, opened_lo, opened_hi, cuts)
 
 
 def merge_windows(windows: Windows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

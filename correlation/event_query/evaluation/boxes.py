@@ -118,9 +118,17 @@ def _box_kernel(times: Int64s, i: int, boxes: Boxes, c: int, box: Int64s) -> Non
         if p < 0 and q < 0:
             place, base, is_upper = _DIFFERENCE, np.int64(0), p == _NEGATED
         elif p < 0:
-            place, base, is_upper = _OF_NEGATED if p == _NEGATED else _OF_POSITIVE, times[i, q], True
+            place, base, is_upper = (
+                _OF_NEGATED if p == _NEGATED else _OF_POSITIVE,
+                times[i, q],
+                True,
+            )
         else:
-            place, base, is_upper = _OF_NEGATED if q == _NEGATED else _OF_POSITIVE, times[i, p], False
+            place, base, is_upper = (
+                _OF_NEGATED if q == _NEGATED else _OF_POSITIVE,
+                times[i, p],
+                False,
+            )
         end = base + bound if is_upper else base - bound
         if is_upper:
             if end < box[place, _HI] or (end == box[place, _HI] and is_open):
@@ -174,7 +182,9 @@ def box_windows(ends: Int64s) -> Windows:
     lo = np.where(empty, 1, np.where(lo < -TIME_LIMIT_US, -INFINITE_US, lo))
     hi = np.where(empty, 0, np.where(hi > TIME_LIMIT_US, INFINITE_US, hi))
     shape = *ends.shape[:2], -1
-    cuts = Cuts(np.stack([lo, hi], axis=3).reshape(shape), fixed[..., _OPEN_LO:].reshape(shape) != 0)
+    cuts = Cuts(
+        np.stack([lo, hi], axis=3).reshape(shape), fixed[..., _OPEN_LO:].reshape(shape) != 0
+    )
     return make_windows(*plain[:4], cuts)
 
 

@@ -10,9 +10,9 @@ the closures imply among the joined aliases are checked, after the last join the
 
 Uncertain instants. The search finds the combinations whose relations may hold. At most one positive
 alias u has uncertain instants. The relations that decide are compiled as intervals of T_u (those
-among the positive events, and those of a negated event with exact times). If the instant of a negated
-event is uncertain, its relations are compiled as boxes of T_u and this instant, or without u as
-intervals of this instant.
+among the positive events, and those of a negated event with exact times). If the instant of a
+negated event is uncertain, its relations are compiled as boxes of T_u and this instant, or without
+u as intervals of this instant.
 """
 
 from __future__ import annotations

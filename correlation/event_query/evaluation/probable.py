@@ -174,9 +174,7 @@ class Probabilities:
             return box_windows(list_boxes(table.times, alias.boxes))
         # All ends are relative to u, for all combinations.
         ends = list_boxes(table.times[:1], alias.boxes)[:, :, 0]
-        return relative_windows(
-            np.repeat(ends, len(table), axis=0), np.zeros(len(table), np.int64)
-        )
+        return relative_windows(np.repeat(ends, len(table), axis=0), np.zeros(len(table), np.int64))
 
     def _negated(
         self,

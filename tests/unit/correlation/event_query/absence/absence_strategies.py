@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from itertools import pairwise
 
@@ -12,9 +12,17 @@ from numpy.typing import NDArray
 
 from correlation.buffers.columns import DictionaryColumn
 from correlation.event_query.absence.exact import Candidate
-from correlation.event_query.absence.position import Negated
 from correlation.event_query.absence.instants import InstantTable, make_table
-from correlation.event_query.absence.windows import INFINITE_US, Interval, make_windows
+from correlation.event_query.absence.position import Negated
+from correlation.event_query.absence.windows import (
+    ALWAYS,
+    INFINITE_US,
+    Box,
+    Cuts,
+    Interval,
+    Window,
+    make_windows,
+)
 from correlation.limits import LENGTH_LIMIT_US, TIME_LIMIT_US
 from correlation.resources.histogram import WHOLE_MASS, Bucket, Histogram
 from tests.oracle import absence as oracle
@@ -67,21 +75,67 @@ def window_tuples(scale: int = 1) -> st.SearchStrategy[tuple[Interval, ...]]:
 
 
 @st.composite
-def cases(draw: st.DrawFn, many: int = 4) -> tuple[Histogram, list[Candidate]]:
-    """Draw a positive event and up to `many` candidates; few share edges at large scales."""
+def cases(
+    draw: st.DrawFn, many: int = 4, *, fixed: bool = False
+) -> tuple[Histogram, list[Candidate]]:
+    """Draw a positive event and up to `many` candidates; few share edges at large scales.
+
+    With `fixed` most windows have fixed ends, many of which are edges.
+    """
     scale = draw(st.sampled_from((1, 1, 7, 10**6, LENGTH_LIMIT_US // 100)))
     limit = TIME_LIMIT_US - 80 * scale
     place = draw(st.sampled_from((0, 10**15, limit, -limit)))
     positive = draw(instants(scale, place))
-    window = draw(window_tuples(scale))
+    window: Window = draw(window_tuples(scale))
     candidates = []
     for _ in range(draw(st.sampled_from((*range(many + 1), *range(2, many + 1))))):
         window = draw(st.one_of(st.just(window), window_tuples(scale)))
+        differences = [it.difference if isinstance(it, Box) else it for it in window]
         # Most candidates may be on either side of an end of their window.
-        ends = [end for it in window for end in it[:2] if end is not None]
+        ends = [end for it in differences for end in it[:2] if end is not None]
         near = place + draw(st.sampled_from([0, *ends, *ends]))
-        candidates.append(Candidate(draw(instants(scale, near)), window))
+        time = draw(instants(scale, near))
+        if fixed:
+            window = tuple(draw(parts(it, time, positive, scale)) for it in differences)
+        candidates.append(Candidate(time, window))
     return positive, candidates
+
+
+@st.composite
+def parts(
+    draw: st.DrawFn, difference: Interval, time: Histogram, positive: Histogram, scale: int
+) -> Interval | Box:
+    """Draw fixed ends of an interval: edges, or near them."""
+    kinds = ("none", "negated", "negated", "negated", "positive", "both")
+    kind = draw(st.sampled_from(kinds))
+    if kind == "none":
+        return difference
+    return Box(
+        difference,
+        draw(fixed_ends(time, scale)) if kind != "positive" else ALWAYS,
+        draw(fixed_ends(positive, scale)) if kind != "negated" else ALWAYS,
+    )
+
+
+@st.composite
+def fixed_ends(draw: st.DrawFn, instant: Histogram, scale: int) -> Interval:
+    """Draw fixed ends of an instant: one or both."""
+    near = st.builds(
+        int.__add__,
+        st.sampled_from(instant.edges_us),
+        st.sampled_from([0, 0, 0, 1, -1, scale, -scale, 2 * scale]),
+    )
+    lo, hi = draw(st.tuples(near, near))
+    bounded = draw(st.sampled_from(["lo", "hi", "both", "both"]))
+    # Both ends are rarely exchanged: an interval without times.
+    if draw(st.integers(0, 9)):
+        lo, hi = min(lo, hi), max(lo, hi)
+    return Interval(
+        lo if bounded != "hi" else None,
+        hi if bounded != "lo" else None,
+        draw(st.booleans()),
+        draw(st.booleans()),
+    )
 
 
 thresholds = st.one_of(
@@ -99,11 +153,20 @@ def judge(positive: Histogram, candidates: list[Candidate]) -> Fraction:
     """Return the oracle's probability."""
     return oracle.probability(
         to_oracle(positive),
-        [
-            (to_oracle(it.time), [(lo, hi, opened, ended) for lo, hi, opened, ended in it.window])
-            for it in candidates
-        ],
+        to_candidates(candidates),
     )
+
+
+def to_candidates(candidates: Iterable[Candidate]) -> list[oracle.Candidate]:
+    """Return candidates in the oracle's form."""
+    return [(to_oracle(it.time), list(map(_to_oracle_part, it.window))) for it in candidates]
+
+
+def _to_oracle_part(part: Interval | Box) -> oracle.Interval | oracle.Box:
+    if isinstance(part, Interval):
+        return (*part,)
+    difference, negated, positive = part
+    return ((*difference,), (*negated,), (*positive,))
 
 
 def make_instants(instants: Sequence[Histogram]) -> InstantTable:
@@ -116,22 +179,45 @@ def make_instants(instants: Sequence[Histogram]) -> InstantTable:
 
 
 def make_negated(
-    windows: Sequence[tuple[Interval, ...]], ranges: Sequence[list[Histogram]]
+    windows: Sequence[Window],
+    ranges: Sequence[list[Histogram]],
+    events: NDArray[np.int64] | None = None,
 ) -> Negated:
     """Return an entry in which positive event i has the window i and the range i of candidates."""
     width = max(map(len, windows), default=0)
-    columns = [[*window, *[Interval(1, 0)] * (width - len(window))] for window in windows]
+    unused = Box(Interval(1, 0))
+    boxes = [
+        [it if isinstance(it, Box) else Box(it) for it in (*window, *[unused] * width)][:width]
+        for window in windows
+    ]
     ends = np.cumsum([0, *map(len, ranges)])
+    with_cuts = any(isinstance(it, Box) for window in windows for it in window)
 
-    def column(field: int, infinite: int) -> NDArray[np.int64]:
-        values = [[infinite if it[field] is None else it[field] for it in row] for row in columns]
-        return np.array(values, np.int64).reshape(len(columns), width)
+    def column(place: int, field: int, infinite: int = 0) -> NDArray[np.int64]:
+        values = [
+            [infinite if it[place][field] is None else it[place][field] for it in row]
+            for row in boxes
+        ]
+        return np.array(values, np.int64).reshape(len(boxes), width)
 
+    lo, hi = (column(0, field, sign * INFINITE_US) for field, sign in ((0, -1), (1, 1)))
+    cuts = Cuts(
+        np.stack(
+            [
+                column(place, field, sign * INFINITE_US)
+                for place in (1, 2)
+                for field, sign in ((0, -1), (1, 1))
+            ],
+            axis=2,
+        ),
+        np.stack([column(place, field) != 0 for place in (1, 2) for field in (2, 3)], axis=2),
+    )
     return Negated(
         make_instants([it for part in ranges for it in part]),
         ends[:-1],
         ends[1:],
-        make_windows(column(0, -INFINITE_US), column(1, INFINITE_US), column(2, 0), column(3, 0)),
+        make_windows(lo, hi, column(0, 2), column(0, 3), cuts if with_cuts else None),
+        events,
     )
 
 

@@ -20,6 +20,7 @@ from tests.unit.correlation.event_query.absence.absence_strategies import (
     make_columns,
     make_instants,
     thresholds,
+    to_candidates,
     to_oracle,
 )
 
@@ -61,10 +62,7 @@ def judge(
             return Fraction(0)
     return oracle.probability(
         instant,
-        [
-            (to_oracle(it.time), [(lo, hi, opened, ended) for lo, hi, opened, ended in it.window])
-            for it in candidates
-        ],
+        to_candidates(candidates),
     )
 
 

@@ -19,12 +19,12 @@ from correlation.event_query.absence.deciding import (
     decide_absences,
 )
 from correlation.event_query.absence.exact import Candidate
-from correlation.event_query.absence.position import Negated
 from correlation.event_query.absence.instants import (
     join_tables,
     make_table,
     take_instants,
 )
+from correlation.event_query.absence.position import Negated
 from correlation.event_query.absence.windows import (
     INFINITE_US,
     Interval,

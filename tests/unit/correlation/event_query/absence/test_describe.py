@@ -28,6 +28,7 @@ def test_description_has_windows_candidates_and_probabilities() -> None:
         Decimal("0.5"),
     )
     assert json.loads(json.dumps(found)) == found
+    always = Interval(None, None)._asdict()
     assert found["positive"] == {"earliest_us": 0, "latest_us": 10, "buckets": None}
     assert found["windows"] == {
         "r": [
@@ -38,6 +39,8 @@ def test_description_has_windows_candidates_and_probabilities() -> None:
                 "open_hi": False,
                 "first_us": 0,
                 "last_us": 60,
+                "negated": always,
+                "positive": always,
             }
         ],
         "q": [
@@ -48,6 +51,8 @@ def test_description_has_windows_candidates_and_probabilities() -> None:
                 "open_hi": False,
                 "first_us": None,
                 "last_us": 5,
+                "negated": always,
+                "positive": always,
             }
         ],
     }
