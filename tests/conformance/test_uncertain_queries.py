@@ -9,13 +9,17 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import Phase, find, given, settings
 
+from correlation.buffers.columns import Int64s
+from correlation.event_query.absence.barring import Barred
 from correlation.event_query.absence.position import Negated
 from correlation.event_query.absence.windows import Windows
 from correlation.event_query.evaluation import clauses, operator, probable, search
-from correlation.event_query.evaluation.clauses import Columns, column_of
+from correlation.event_query.evaluation.boxes import box_windows
+from correlation.event_query.evaluation.clauses import NO_BOUND, Columns, column_of
 from correlation.event_query.evaluation.operator import EventQueryOperator
 from correlation.event_query.evaluation.probable import Probabilities
 from correlation.event_query.evaluation.search import Located
@@ -221,18 +225,47 @@ def exchanged(point: Node, columns: Columns, uncertain: Collection[str], *, late
     return column_of(point, columns, uncertain, latest=not latest)
 
 
+def without_own_stops(windows: Windows, rows: Int64s, exact: object) -> Barred:  # noqa: ARG001 - as the function
+    """Return wrong times: a positive event between fixed ends does not stop itself."""
+    return Barred(*(np.zeros(0, np.int64),) * 3)
+
+
+def without_fixed_ends(ends: Int64s) -> Windows:
+    """Return wrong windows: relations to events with exact times are ignored."""
+    return box_windows(ends)._replace(cuts=None)
+
+
+def fixed_ends_plus(by: int) -> Callable[[Int64s], Windows]:
+    """Return a wrong `box_windows`: the fixed ends of negated events are moved."""
+
+    def windows(ends: Int64s) -> Windows:
+        moved = ends.copy()
+        finite = np.abs(ends[:, :, 1, :2]) < NO_BOUND
+        moved[:, :, 1, :2] += np.where(finite, by, 0)
+        return box_windows(moved)
+
+    return windows
+
+
 @pytest.mark.parametrize(
     ("owner", "name", "wrong"),
     [
         (inputs, "NormalForms", whole_microseconds),
         (Probabilities, "_negated", with_own_event),
         (clauses, "column_of", exchanged),
+        (probable, "box_windows", without_fixed_ends),
+        (probable, "box_windows", fixed_ends_plus(1)),
+        (probable, "box_windows", fixed_ends_plus(-1)),
+        (probable, "list_own_stops", without_own_stops),
         # Each keep value keeps one microsecond too little.
         (EventQueryOperator, "keep_values", keep_values_plus(1)),
         # Results are published one microsecond before they are final.
         (EventQueryOperator, "_progress", progress_plus(1)),
     ],
-    ids=["strict", "own event", "exchanged", "keep values", "progress"],
+    ids=[
+        *("strict", "own event", "exchanged", "no fixed ends", "fixed ends + 1", "fixed ends - 1"),
+        *("no own stops", "keep values", "progress"),
+    ],
 )
 def test_a_mutation_is_caught(owner: object, name: str, wrong: Callable[..., object]) -> None:
     def fails(case: UncertainCase) -> bool:

@@ -15,7 +15,9 @@ from correlation.event_query.query import (
     AttributePattern,
     EventPattern,
     Formula,
+    Operator,
     Query,
+    Relation,
     Variable,
 )
 from correlation.event_query.relevance.analysis import (
@@ -29,7 +31,7 @@ from correlation.resources.streams import Stream
 from correlation.resources.template import Template
 from tests.oracle.event_queries import Event
 from tests.oracle.uncertain_queries import Bucket
-from tests.support.event_queries import bounded, formulas, near, with_times
+from tests.support.event_queries import bounded, end, formulas, near, with_times
 from tests.support.histogram_slots import own_histogram
 from tests.support.query_slots import draw_events, make_streams
 from tests.unit.correlation.timing.histogram_strategies import described
@@ -94,6 +96,9 @@ def uncertain_cases(draw: st.DrawFn) -> UncertainCase:
         others = positive[:number]
         if others:
             parts += near(draw, alias, draw(st.sampled_from(others)))
+            if alias in negated and draw(st.booleans()):
+                # Beside an uncertain instant, relations to the others are fixed ends.
+                parts += _beside(draw, alias, draw(st.sampled_from(others)))
             if alias in negated and not draw(st.integers(0, 2)):
                 parts.append(draw(formulas(*others, alias)))
     if not draw(st.integers(0, 2)):
@@ -111,6 +116,13 @@ def uncertain_cases(draw: st.DrawFn) -> UncertainCase:
     relevance = analyse_relevance(query, UNCERTAIN_STREAMS)
     keyed, seed = draw(st.booleans()), draw(st.integers(0, 2**32))
     return UncertainCase(query, relevance, keyed, seed, draw(st.sampled_from(DECLARED)))
+
+
+def _beside(draw: st.DrawFn, alias: str, other: str) -> list[Formula]:
+    """Return a relation that is a one-sided bound of a negated event by another event."""
+    shift = draw(st.integers(-3, 3))
+    operator: Operator = draw(st.sampled_from(["<", "<=", ">", ">="]))
+    return [Relation(end(alias), operator, end(other, shift))]
 
 
 def draw_uncertain(

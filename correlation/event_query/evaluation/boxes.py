@@ -42,6 +42,8 @@ from correlation.limits import TIME_LIMIT_US
 _NEGATED, _POSITIVE = -1, -2
 # Intervals of a box, and the elements of an interval.
 _DIFFERENCE, _OF_NEGATED, _OF_POSITIVE = range(3)
+# The interval of the time with each column -1, -2.
+_PLACES = (_DIFFERENCE, _OF_NEGATED, _OF_POSITIVE)
 _LO, _HI, _OPEN_LO, _OPEN_HI = range(4)
 
 
@@ -118,17 +120,9 @@ def _box_kernel(times: Int64s, i: int, boxes: Boxes, c: int, box: Int64s) -> Non
         if p < 0 and q < 0:
             place, base, is_upper = _DIFFERENCE, np.int64(0), p == _NEGATED
         elif p < 0:
-            place, base, is_upper = (
-                _OF_NEGATED if p == _NEGATED else _OF_POSITIVE,
-                times[i, q],
-                True,
-            )
+            place, base, is_upper = _PLACES[-p], times[i, q], True
         else:
-            place, base, is_upper = (
-                _OF_NEGATED if q == _NEGATED else _OF_POSITIVE,
-                times[i, p],
-                False,
-            )
+            place, base, is_upper = _PLACES[-q], times[i, p], False
         end = base + bound if is_upper else base - bound
         if is_upper:
             if end < box[place, _HI] or (end == box[place, _HI] and is_open):
@@ -181,7 +175,7 @@ def box_windows(ends: Int64s) -> Windows:
     empty = (lo > TIME_LIMIT_US) | (hi < -TIME_LIMIT_US)
     lo = np.where(empty, 1, np.where(lo < -TIME_LIMIT_US, -INFINITE_US, lo))
     hi = np.where(empty, 0, np.where(hi > TIME_LIMIT_US, INFINITE_US, hi))
-    shape = *ends.shape[:2], -1
+    shape = *ends.shape[:2], 4
     cuts = Cuts(
         np.stack([lo, hi], axis=3).reshape(shape), fixed[..., _OPEN_LO:].reshape(shape) != 0
     )

@@ -208,3 +208,55 @@ WHERE v.rt.begin < r.rt.begin, r.rt.end = v.rt.end, b.rt.end = v.rt.end END"""
         answer = explain_combination(condition, streams, {**given, "r": report})
         assert answer["absence"]["probability_exact"] == exact
         assert find_stopping(condition, streams, given)["r"](report) == (exact == "0")
+
+
+# The last leak before a door opens; a relation with the door limits the leaks after it.
+LAST = """DETECT A ON event a: Leak event d: Door not event b: Leak
+WHERE a.rt.end <= d.rt.end + 5 min, d.rt.end <= a.rt.end + 30 min,
+  b.rt.end > a.rt.end, b.rt.end <= d.rt.end END"""
+LAST_OR_EQUAL = LAST.replace("b.rt.end >", "b.rt.end >=")
+EARLY = LAST.replace(
+    "b.rt.end > a.rt.end",
+    "(b.rt.end > a.rt.end and a.rt.end < d.rt.end - 7 min or b.rt.end > a.rt.end + 1 h)",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "exact"),
+    [
+        (LAST, {"b": event("a2", 4, 14)}, "19/50"),
+        (LAST, {"b": event("a2", 6)}, "2/5"),
+        (LAST, {"b": event("a2", 12)}, "0"),
+        (LAST, {"b": event("a2", 13)}, "1"),
+        (LAST, {"b": event("a2", 12, 22)}, "1"),
+        (LAST, {"b": LEAK}, "1"),
+        # The leak stops itself if it is not after the door.
+        (LAST_OR_EQUAL, {"b": LEAK, "d": event("d1", 7)}, "3/10"),
+        (LAST_OR_EQUAL, {"b": event("a1", 5), "a": event("a1", 5), "d": event("d1", 5)}, "0"),
+        # Only a leak more than 7 minutes before the door is stopped.
+        (EARLY, {"b": event("a2", 10, 12)}, "1/2"),
+        (EARLY, {"b": event("a2", 10, 14)}, "3/4"),
+    ],
+)
+def test_probability_follows_from_relations_of_uncertain_negated_events_to_exact_ones(
+    text: str, given: dict[str, GivenRecord], exact: str
+) -> None:
+    answer = explain(text, "0.0001", **{"a": LEAK, "d": event("d1", 12), **given})
+    assert answer["absence"]["probability_exact"] == exact
+
+
+def test_windows_are_cut_by_fixed_ends() -> None:
+    given = {"a": LEAK, "d": event("d1", 12), "b": event("a2", 4, 14)}
+    (window,) = explain(LAST, "0.5", **given)["absence"]["windows"]["b"]
+    assert (window["first_us"], window["last_us"]) == (0, 12 * MINUTE)
+    assert (window["lo_us"], window["hi_us"], window["negated"]["hi_us"]) == (0, None, 12 * MINUTE)
+    assert window["negated"]["lo_us"] is window["positive"]["lo_us"] is None
+    # A window that no leak is in is not shown.
+    late = explain(LAST, "0.5", **{**given, "a": event("a1", 13, 20)})
+    assert late["absence"]["windows"]["b"] == []
+    condition = build_condition("q", 1, {"query": LAST, "threshold": "0.1"})
+    test = find_stopping(condition, STREAMS, {it: given[it] for it in ("a", "d")})["b"]
+    records = [event("x", 0), event("x", 1), event("x", 12), event("x", 13), event("x", 12, 20)]
+    assert [test(it) for it in [*records, event("x", 11, 20)]] == [
+        *(False, True, True, False, False, True)
+    ]

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from correlation.event_query.absence.drawing import draw_explanation
 from tests.support.messages import assert_names
-from tests.unit.correlation.event_query.test_explain_uncertain import DOOR, LEAK, event, explain
+from tests.unit.correlation.event_query.test_explain_uncertain import (
+    DOOR,
+    LAST,
+    LEAK,
+    event,
+    explain,
+)
 
 
 def test_bars_windows_and_probabilities_are_drawn() -> None:
@@ -27,6 +33,15 @@ def test_bars_windows_and_probabilities_are_drawn() -> None:
     legend = [it.text for it in drawn if it.style == "legend"]
     assert_names(legend[-1], "axis", "positive event")
     assert [it.text for it in drawn] == [*lines, *legend]
+
+
+def test_windows_end_at_fixed_ends() -> None:
+    """Minute 0 to 14 is drawn: a leak from the last time of `a` to the door stops every leak."""
+    drawn = draw_explanation(explain(LAST, a=LEAK, d=event("d1", 12), b=event("b1", 4, 14)))
+    instant, stops, other = (it.text[11:] for it in drawn[:3])
+    assert set(stops[: len(instant) - 1]) == {"─"}
+    assert set(stops[len(instant) - 1 :]) == {"━"}
+    assert len(stops) - 1 == round((len(other) - 1) * 12 / 14)
 
 
 def test_an_explanation_without_a_probability_has_no_drawing() -> None:
