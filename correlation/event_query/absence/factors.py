@@ -281,21 +281,14 @@ def _find_breaks_kernel(packed: PackedCases, i: int, first: int, last: int) -> N
     """Return the ends and breaks of T_s and the breaks of candidates first to last - 1, sorted."""
     positives, candidates, _, steps, ends = packed
     room = 4 + positives[i, END] - positives[i, BEGIN]
-    inner = (positives[i, FIRST], positives[i, LAST])
-    cut = ends.shape[2] > PLAIN
     for c in range(first, last):
-        if cut:
-            room = _add_cut_breaks_kernel(packed, c, inner, np.empty(0, np.int64), room)
-        else:
-            room += 2 * ends.shape[1] * (2 + candidates[c, END] - candidates[c, BEGIN])
+        room += 2 * ends.shape[1] * (2 + candidates[c, END] - candidates[c, BEGIN])
+    inner = (positives[i, FIRST], positives[i, LAST])
     out = np.empty(room, np.int64)
     out[0] = inner[0]
     out[1] = inner[1]
     count = _add_breaks_kernel(positives, i, steps, 0, inner, out, 2)
     for c in range(first, last):
-        if cut:
-            count = _add_cut_breaks_kernel(packed, c, inner, out, count)
-            continue
         window = candidates[c, WINDOW]
         for v in range(ends.shape[1]):
             if ends[window, v, LO] > ends[window, v, HI]:
@@ -311,6 +304,26 @@ def _find_breaks_kernel(packed: PackedCases, i: int, first: int, last: int) -> N
             out[kept] = out[k]
             kept += 1
     return out[:kept]
+
+
+@njit(cache=True)
+def _find_cut_breaks_kernel(
+    packed: PackedCases, i: int, first: int, last: int
+) -> NDArray[np.int64]:
+    """Return the breaks as `_find_breaks_kernel`, of candidates with fixed ends."""
+    positives, steps = packed.positives, packed.steps
+    inner = (positives[i, FIRST], positives[i, LAST])
+    room = 4 + positives[i, END] - positives[i, BEGIN]
+    counted = np.empty(0, np.int64)
+    for c in range(first, last):
+        room = _add_cut_breaks_kernel(packed, c, inner, counted, room)
+    out = np.empty(room, np.int64)
+    out[0] = inner[0]
+    out[1] = inner[1]
+    count = _add_breaks_kernel(positives, i, steps, 0, inner, out, 2)
+    for c in range(first, last):
+        count = _add_cut_breaks_kernel(packed, c, inner, out, count)
+    return np.unique(out[:count])
 
 
 @njit(cache=True)

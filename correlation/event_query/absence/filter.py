@@ -37,6 +37,7 @@ from correlation.event_query.absence.factors import (
     PLAIN,
     PackedCases,
     _find_breaks_kernel,
+    _find_cut_breaks_kernel,
     _measure_cut_kernel,
     _measure_mass_kernel,
     _measure_miss_kernel,
@@ -156,11 +157,15 @@ def _filter_case_kernel(packed: PackedCases, i: int, threshold: float, rules: Ru
     if packed.positives[i, FIRST] == packed.positives[i, LAST]:
         value, doubt = _multiply_case_kernel(packed, i)
         return _judge_kernel(value, value, doubt, threshold)
+    cut = packed.ends.shape[2] > PLAIN
     lowest = 1.0
     lost = 0.0
     terms = 0
     for c in range(first, last):
-        missed, pieces = _expect_miss_kernel(packed, i, c)
+        if cut:
+            missed, pieces = _expect_cut_kernel(packed, i, c)
+        else:
+            missed, pieces = _expect_miss_kernel(packed, i, c)
         terms += pieces + 1
         lowest = min(lowest, missed)
         lost += 1.0 - missed
@@ -187,7 +192,6 @@ def _expect_miss_kernel(packed: PackedCases, i: int, c: int) -> tuple[float, int
     breaks = _find_breaks_kernel(packed, i, c, c + 1)
     positives, candidates, _, steps, ends = packed
     exact = candidates[c, FIRST] == candidates[c, LAST]
-    cut = ends.shape[2] > PLAIN
     missed = 0.0
     before = 0.0 if exact else _measure_miss_kernel(candidates, c, steps, ends, breaks[0])
     for k in range(len(breaks) - 1):
@@ -196,15 +200,29 @@ def _expect_miss_kernel(packed: PackedCases, i: int, c: int) -> tuple[float, int
         mass = _measure_mass_kernel(positives, i, steps, left, right)
         if exact:
             missed += mass * _miss_exactly_kernel(candidates, c, ends, left, right)
-        elif cut:
-            piece = (left, right)
-            before = _measure_cut_kernel(candidates, c, steps, ends, piece, left)
-            after = _measure_cut_kernel(candidates, c, steps, ends, piece, right)
-            missed += mass * (0.5 * (before + after))
         else:
             after = _measure_miss_kernel(candidates, c, steps, ends, right)
             missed += mass * (0.5 * (before + after))
             before = after
+    return missed, len(breaks) - 1
+
+
+@njit(cache=True)
+def _expect_cut_kernel(packed: PackedCases, i: int, c: int) -> tuple[float, int]:
+    """Compute the same with fixed ends: q may jump at a break."""
+    breaks = _find_cut_breaks_kernel(packed, i, c, c + 1)
+    positives, candidates, _, steps, ends = packed
+    exact = candidates[c, FIRST] == candidates[c, LAST]
+    missed = 0.0
+    for k in range(len(breaks) - 1):
+        piece = (breaks[k], breaks[k + 1])
+        mass = _measure_mass_kernel(positives, i, steps, piece[0], piece[1])
+        if exact:
+            missed += mass * _miss_exactly_kernel(candidates, c, ends, piece[0], piece[1])
+        else:
+            begin = _measure_cut_kernel(candidates, c, steps, ends, piece, piece[0])
+            end = _measure_cut_kernel(candidates, c, steps, ends, piece, piece[1])
+            missed += mass * (0.5 * (begin + end))
     return missed, len(breaks) - 1
 
 
@@ -216,9 +234,12 @@ def _integrate_case_kernel(
     positives, candidates, starts, steps, ends = packed
     first = starts[i]
     count = starts[i + 1] - first
-    breaks = _find_breaks_kernel(packed, i, first, first + count)
-    before = np.empty(count, np.float64)
     cut = ends.shape[2] > PLAIN
+    if cut:
+        breaks = _find_cut_breaks_kernel(packed, i, first, first + count)
+    else:
+        breaks = _find_breaks_kernel(packed, i, first, first + count)
+    before = np.empty(count, np.float64)
     for k in range(count):
         before[k] = _measure_miss_kernel(candidates, first + k, steps, ends, breaks[0])
     begins = np.empty(count, np.float64)
