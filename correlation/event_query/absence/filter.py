@@ -244,10 +244,8 @@ def _integrate_case_kernel(
         before[k] = _measure_miss_kernel(candidates, first + k, steps, ends, breaks[0])
     begins = np.empty(count, np.float64)
     afters = np.empty(count, np.float64)
-    total = 0.0
-    rest = 1.0
+    total, rest, doubt = 0.0, 1.0, 0.0
     terms = 0
-    doubt = 0.0
     verdict = DOUBTFUL
     for p in range(len(breaks) - 1):
         left = breaks[p]
@@ -261,9 +259,9 @@ def _integrate_case_kernel(
                 constant *= _miss_exactly_kernel(candidates, first + k, ends, left, right)
                 continue
             if cut:
-                piece = (left, right)
-                before[k] = _measure_cut_kernel(candidates, first + k, steps, ends, piece, left)
-                after = _measure_cut_kernel(candidates, first + k, steps, ends, piece, right)
+                c = first + k
+                before[k] = _measure_cut_kernel(candidates, c, steps, ends, (left, right), left)
+                after = _measure_cut_kernel(candidates, c, steps, ends, (left, right), right)
             else:
                 after = _measure_miss_kernel(candidates, first + k, steps, ends, right)
             if abs(after - before[k]) <= _FLAT:
