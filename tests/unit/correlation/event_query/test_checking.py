@@ -58,13 +58,6 @@ MANY = " or ".join(f"r.rt.end = s.rt.end + {n} s" for n in range(300))
             "after the result",
         ),
         ("event s: Leak\nevent t: Leak", "s.rt.end = t.rt.end", (3, 7), "events[1]", "s and t"),
-        (
-            "event s: Leak event t: Smoke\nnot event r: Leak",
-            f"{WITHIN}, r.rt.end <= t.rt.end, t.rt.end = s.rt.end",
-            (3, 11),
-            "events[2]",
-            "also mentions t",
-        ),
         ("event s: Smoke\nnot event r: Report", MANY, (4, 7), "where", "alternatives"),
         ("event s: Smoke\nnot event r: Grid", WITHIN, (3, 11), "events[1]", "do not meet"),
     ],
@@ -88,6 +81,13 @@ def test_error_has_its_place_in_the_text_and_its_path_in_the_json_form(
             assert error.place.excerpt.startswith(line[:70])
         else:
             assert (error.field, error.place) == (f"query.{path}", None)
+
+
+def test_uncertain_negated_event_may_be_related_to_further_exact_events() -> None:
+    text = f"""DETECT A ON event s: Leak event t: Smoke not event r: Leak
+    WHERE {WITHIN}, r.rt.end <= t.rt.end, t.rt.end = s.rt.end END"""
+    values = {"kind": "event_query", "query": text, "threshold": "0.5"}
+    check_streams(build_condition("c", 1, values), STREAMS)
 
 
 def test_unknown_stream_names_its_event_and_place() -> None:

@@ -58,6 +58,19 @@ def uniform(lo: int, hi: int) -> Histogram:
     return Histogram.from_interval(lo, hi)
 
 
+def assert_probability(case: Case, expected: Fraction) -> None:
+    """Check the judge, integers and float64."""
+    assert judge(*case) == expected
+    assert absence_probability(*case) == expected
+    stopped, gathered = gather_cases(*make_columns([case]))
+    assert not stopped[0]
+    values, errors = measure_cases(gathered, np.arange(1))
+    assert abs(Fraction(float(values[0])) - expected) <= Fraction(float(errors[0])) / 2
+    near = Fraction(1, 10**9)
+    assert filter_cases(gathered, expected - near)[0] == ABSENT
+    assert filter_cases(gathered, expected + near)[0] == STOPPED
+
+
 @given(CASES)
 def test_p_absence_with_fixed_ends_is_the_judges(case: Case) -> None:
     assert absence_probability(*case) == judge(*case)
@@ -68,8 +81,7 @@ def test_p_absence_between_a_fixed_end_and_the_positive_event() -> None:
     box = Box(Interval(0, None), Interval(None, 6))
     candidate = Candidate(uniform(4, 8), (box,))
     # The report is in [4, 6] with 1/2, and then after the event unless this is in (T_r, 8].
-    found = absence_probability(uniform(0, 8), [candidate])
-    assert found == judge(uniform(0, 8), [candidate]) == 1 - Fraction(1, 2) * Fraction(5, 8)
+    assert_probability((uniform(0, 8), [candidate]), 1 - Fraction(1, 2) * Fraction(5, 8))
 
 
 def test_p_absence_of_overlapping_boxes_counts_their_union() -> None:
@@ -79,15 +91,17 @@ def test_p_absence_of_overlapping_boxes_counts_their_union() -> None:
     # before it.
     expected = Fraction(1, 2) * (Fraction(1, 2) + Fraction(1, 2) * Fraction(1, 2))
     candidate = Candidate(uniform(0, 8), window)
-    assert absence_probability(uniform(0, 8), [candidate]) == expected
+    assert_probability((uniform(0, 8), [candidate]), expected)
 
 
 def test_p_absence_of_fixed_ends_of_the_positive_event() -> None:
     """Only a positive event of the time from 2 to 4 is stopped."""
     candidate = Candidate(uniform(0, 8), (Box(Interval(0, None), positive=Interval(2, 4)),))
     expected = 1 - Fraction(1, 4) * Fraction(5, 8)
-    assert absence_probability(uniform(0, 8), [candidate]) == expected
-    assert judge(uniform(0, 8), [candidate]) == expected
+    assert_probability((uniform(0, 8), [candidate]), expected)
+    # Two such events: the second factor jumps at the same times.
+    both = Fraction(3, 4) + Fraction(1, 4) * (Fraction(3, 8) ** 2 + Fraction(1, 3) / 64)
+    assert_probability((uniform(0, 8), [candidate] * 2), both)
 
 
 @given(cases(many=8, fixed=True))
