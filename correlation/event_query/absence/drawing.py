@@ -100,12 +100,9 @@ def _draw_window(scale: Scale, positive: Mapping[str, Any], window: list[dict[st
         possible.append((first, last, _POSSIBLE))
         begin, end = _end(it["positive"], "lo_us"), _end(it["positive"], "hi_us")
         if begin <= positive["earliest_us"] and positive["latest_us"] <= end:
-            low = max(
-                positive["latest_us"] + _end(it, "lo_us"), _end(it["negated"], "lo_us"), first
-            )
-            high = min(
-                positive["earliest_us"] + _end(it, "hi_us"), _end(it["negated"], "hi_us"), last
-            )
+            # first and last are between the fixed ends of the negated event.
+            low = max(positive["latest_us"] + _end(it, "lo_us"), first)
+            high = min(positive["earliest_us"] + _end(it, "hi_us"), last)
             certain.append((low, high, _CERTAIN))
     return scale.bar(*possible, *certain)
 

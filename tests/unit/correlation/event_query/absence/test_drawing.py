@@ -6,6 +6,7 @@ from correlation.event_query.absence.drawing import draw_explanation
 from tests.support.messages import assert_names
 from tests.unit.correlation.event_query.test_explain_uncertain import (
     DOOR,
+    EARLY,
     LAST,
     LEAK,
     event,
@@ -42,6 +43,12 @@ def test_windows_end_at_fixed_ends() -> None:
     assert set(stops[: len(instant) - 1]) == {"─"}
     assert set(stops[len(instant) - 1 :]) == {"━"}
     assert len(stops) - 1 == round((len(other) - 1) * 12 / 14)
+
+
+def test_no_window_is_certain_if_it_depends_on_the_time_of_the_positive_event() -> None:
+    """Only a leak more than 7 minutes before the door may be stopped."""
+    drawn = draw_explanation(explain(EARLY, a=LEAK, d=event("d1", 12), b=event("b1", 10, 12)))
+    assert set(drawn[1].text[11:].strip()) == {"─"}
 
 
 def test_an_explanation_without_a_probability_has_no_drawing() -> None:

@@ -36,7 +36,7 @@ from correlation.event_query.absence.windows import (
     make_windows,
 )
 from correlation.limits import LENGTH_LIMIT_US, TIME_LIMIT_US
-from correlation.resources.histogram import WHOLE_MASS, Bucket, Histogram
+from correlation.resources.histogram import Histogram
 from tests.oracle import absence as oracle
 from tests.unit.correlation.event_query.absence.absence_strategies import (
     cases,
@@ -239,6 +239,27 @@ def test_windows_at_an_exact_time_are_those_of_the_boxes(case: Case) -> None:
             )
 
 
+@pytest.mark.parametrize(
+    ("box", "continuous", "whole"),
+    [
+        (Box(Interval(0, 5), Interval(3, 7), Interval(None, 5)), (3, 5), (3, 5)),
+        (Box(Interval(0, 5), Interval(None, 7), Interval(4, 9)), (4, 7), (4, 7)),
+        (Box(Interval(-1, 0), Interval(3, 7, open_lo=True, open_hi=True)), (3, 7), (4, 6)),
+        (Box(AT_ANY, ALWAYS, Interval(3, 7, open_lo=True, open_hi=True)), (3, 7), (4, 6)),
+        (Box(Interval(0, 5, open_lo=True), Interval(3, 7)), None, None),
+        (Box(AT_ANY, Interval(3, 7), Interval(8, None)), None, None),
+    ],
+)
+def test_times_at_which_a_positive_event_is_in_its_own_window(
+    box: Box, continuous: tuple[int, int] | None, whole: tuple[int, int] | None
+) -> None:
+    """An open end counts in whole microseconds if the event has an exact time."""
+    windows = make_negated([(box,), (box,)], [[], []]).windows
+    found = list_own_stops(windows, np.array([0, 1]), np.array([False, True]))
+    expected = [(i, *ends) for i, ends in enumerate((continuous, whole)) if ends is not None]
+    assert list(zip(*(it.tolist() for it in found), strict=True)) == expected
+
+
 @given(CASES, st.data())
 def test_a_positive_event_in_its_own_window_is_stopped_between_fixed_ends(
     case: Case, data: st.DataObject
@@ -304,16 +325,19 @@ def test_fixed_ends_out_of_range_are_refused() -> None:
 
 
 def test_cases_that_differ_in_their_fixed_ends_are_computed_each() -> None:
-    """Ties of one shape at several places are computed once; their fixed ends are compared."""
-    half = WHOLE_MASS // 2
-    time = Histogram((Bucket(0, 2, half), Bucket(2, 8, half)))
-    given_cases = [
-        (uniform(at, at + 8), [Candidate(time.moved(at), (Box(AT_ANY, Interval(None, end)),))])
-        for at, end in [(0, 2), (100, 102), (0, 8 - 1)]
-    ]
-    found = decide_absences(*make_columns(given_cases), Fraction(1, 2))
-    assert found.counts["exact"] == 2
-    assert found.reported.tolist() == [True, True, False]
+    """Ties that differ only in their place are computed once; their fixed ends are compared."""
+    length = LENGTH_LIMIT_US
+    half = length // 2
+
+    def case(at: int, end: int) -> Case:
+        window = [(Box(AT_ANY, Interval(None, at + it)),) for it in (end, half, half)]
+        return uniform(at, at + length), [Candidate(uniform(at, at + length), it) for it in window]
+
+    # One microsecond more is beyond the precision of float64.
+    given_cases = [case(0, half), case(10**9, half), case(0, half + 1), case(10**9, half - 1)]
+    found = decide_absences(*make_columns(given_cases), Fraction(1, 8))
+    assert found.counts["exact"] == 4
+    assert found.reported.tolist() == [True, True, False, True]
 
 
 def without_cuts(
