@@ -48,14 +48,14 @@ _WARM_UP = (
       or (y.rt.end < x.rt.end and x.rt.end <= y.rt.end + 100 ms),
       z.rt.end > max(x.rt.end, y.rt.end), z.rt.end <= min(x.rt.end, y.rt.end) + 400 ms END""",
 )
-# An uncertain positive event with a relation, with exact and uncertain negated events; and exact
-# positive events. The first one's own stream is negated.
+# An uncertain positive event with a relation, with exact and uncertain negated events, one of which
+# is related to another exact event; and exact positive events. The first one's own stream is negated.
 _WARM_UP_UNCERTAIN = (
     """DETECT W ON event x: a event e: c not event y: d not event z: a not event w: b
     WHERE x.rt.end >= e.rt.end, x.rt.end <= e.rt.end + 200 ms,
       y.rt.end >= x.rt.end + 20 ms, y.rt.end <= x.rt.end + 30 ms,
       z.rt.end > x.rt.end, z.rt.end < x.rt.end + 10 ms,
-      w.rt.end > x.rt.end, w.rt.end < x.rt.end + 10 ms END""",
+      w.rt.end > x.rt.end, w.rt.end < e.rt.end + 210 ms END""",
     """DETECT W {area {var X}} ON event x: c {area {var X}} event y: d {area {var X}} not event z: b
     WHERE x.rt.end <= y.rt.begin, y.rt.end <= x.rt.end + 300 ms,
       z.rt.end > x.rt.end + 10 ms, z.rt.end < y.rt.end + 20 ms END""",

@@ -9,9 +9,9 @@ T_s.
 Theorem (docs/proofs.md, P-ABSENCE-FILTER). The error of a computed q_i is at most
 (11 w + 2) 2**-53.
 
-Cost. O(w log b) per value for b buckets; O(w² + w log b) with fixed ends. Kernels take few arrays,
-and the small ones are compiled into their callers: passing an array costs more than the
-computation.
+Cost. O(w log b) per value for b buckets; O(w² + w log b) with fixed ends, and O(w (w + b)) breaks.
+Kernels take few arrays, and the small ones are compiled into their callers: passing an array costs
+more than the computation.
 """
 
 from __future__ import annotations

@@ -18,9 +18,9 @@ within it is left open.
 Reference. Gauss quadrature on Bernstein ellipses: Trefethen, Approximation Theory and Approximation
 Practice, theorem 19.3. Fréchet 1935.
 
-Cost without fixed ends. O(Σ_i w b_i) for the bounds; O(K m (w log b + n)) for K breaks, n ≤ 32 and
-typically 8 to 12. Memory O(K + m) for one positive event. Measured on one core, bounds and
-integral: 3 µs for 2 candidates, 0.5 ms for 110, 37 ms for 1,100.
+Cost without fixed ends (with them: `factors`). O(Σ_i w b_i) for the bounds; O(K m (w log b + n))
+for K breaks, n ≤ 32 and typically 8 to 12. Memory O(K + m) for one positive event. Measured on one
+core, bounds and integral: 3 µs for 2 candidates, 0.5 ms for 110, 37 ms for 1,100.
 """
 
 from __future__ import annotations
@@ -209,7 +209,10 @@ def _expect_miss_kernel(packed: PackedCases, i: int, c: int) -> tuple[float, int
 
 @njit(cache=True)
 def _expect_cut_kernel(packed: PackedCases, i: int, c: int) -> tuple[float, int]:
-    """Compute the same with fixed ends: q may jump at a break."""
+    """Compute 1 - p of a candidate with fixed ends, and the number of pieces.
+
+    q may jump at a break.
+    """
     breaks = _find_cut_breaks_kernel(packed, i, c, c + 1)
     positives, candidates, _, steps, ends = packed
     exact = candidates[c, FIRST] == candidates[c, LAST]

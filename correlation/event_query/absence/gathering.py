@@ -8,7 +8,7 @@ exact times become times at which the positive event is stopped (`cuts`). `posit
 all others; the uncertain ones are gathered. An event that is a candidate of several entries is
 gathered once, with the union of its windows.
 
-Cost. As in `position`; O(n w log w) for n candidates of several aliases.
+Cost. As in `position`; O(w²) for a candidate of several aliases.
 """
 
 from __future__ import annotations
