@@ -49,7 +49,8 @@ _WARM_UP = (
       z.rt.end > max(x.rt.end, y.rt.end), z.rt.end <= min(x.rt.end, y.rt.end) + 400 ms END""",
 )
 # An uncertain positive event with a relation, with exact and uncertain negated events, one of which
-# is related to another exact event; and exact positive events. The first one's own stream is negated.
+# is related to another exact event; and exact positive events. The first one's own stream is
+# negated.
 _WARM_UP_UNCERTAIN = (
     """DETECT W ON event x: a event e: c not event y: d not event z: a not event w: b
     WHERE x.rt.end >= e.rt.end, x.rt.end <= e.rt.end + 200 ms,
