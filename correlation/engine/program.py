@@ -226,6 +226,10 @@ class Program:
             "watermarks": self._watermarks.describe(),
         }
 
+    def watermarks(self) -> dict[str, int]:
+        """Return the watermark of each stream, in µs: earlier events of the next block are late."""
+        return dict(self._watermarks.values())
+
     def note_read(self, offsets: Mapping[str, Mapping[int, int]]) -> None:
         """Set the offsets up to which the streams' partitions have been read already.
 

@@ -13,6 +13,7 @@ from correlation.resources.schemas import (
     STRING,
     RecordType,
     choice,
+    constant,
     described,
     headers_of,
 )
@@ -208,14 +209,26 @@ _ERROR: dict[str, Schema] = {
     "coincide.error.partition": described(_NUMERAL, "Partition of the record."),
     "coincide.error.offset": described(_NUMERAL, "Offset of the record."),
 }
+_LATE = {**_ERROR, "coincide.error.reason": choice([Reason.LATE.value])}
 LATE = RecordType(
     "late_event",
     "Record of an event that is older than the watermark of its stream, unchanged.",
     ANY_BYTES,
     "The key of the record.",
-    headers_of({**_ERROR, "coincide.error.reason": choice([Reason.LATE.value])}, others=True),
+    headers_of(_LATE, others=True),
     "late",
     "application/octet-stream",
+)
+# Header of a late event whose record Kafka had removed before it was copied.
+MISSING_HEADER = "coincide.error.missing"
+LATE_MISSING = RecordType(
+    "missing_late_event",
+    "Late event whose record was removed from its topic before it was copied: it has no key, no "
+    "value and no headers of its own.",
+    NULL,
+    "No key.",
+    headers_of({**_LATE, MISSING_HEADER: constant("true")}),
+    "late",
 )
 DEAD_LETTER = RecordType(
     "dead_letter",

@@ -113,4 +113,5 @@ def _packing(settings: Settings, in_force: InForce, *, refills: bool = False) ->
         settings.max_record_bytes,
         in_force.written,
         refills,
+        in_force.cache_folder,
     )

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 from pyspark import TaskContext
 
 from correlation.kinds import topics_of
-from spark_jobs.errors import SparkJobError
+from spark_jobs.errors import ProducerFencedError, SparkJobError
 from spark_jobs.sink.last_worker import is_this_worker, note_this_worker
 from spark_jobs.sink.late_records import LateRecords
 from spark_jobs.sink.ownership import MERGED, sink_id
 from spark_jobs.sink.spool import BlobSpool
+from spark_jobs.sink.transactional_client import UnusableProducerError
 from spark_jobs.sink.transactions import PartitionProducer, Target
 from spark_jobs.worker.envelope import LATE, SHARE, PackedRecords
 from spark_jobs.worker.late_events import LateEvents
@@ -28,9 +29,8 @@ if TYPE_CHECKING:
 _BATCH = "streaming.sql.batchId"
 _QUERY = "sql.streaming.queryId"
 
-# A worker keeps its connections for many batches.
+# A worker keeps its producers for many batches.
 _producers: dict[Target, PartitionProducer] = {}
-_readers: dict[tuple[object, ...], LateRecords] = {}
 
 
 def write_task(
@@ -69,9 +69,10 @@ def write_task(
                     late.append(LateEvents.from_bytes(blob))
                 else:
                     spool.append(blob)
-        if late:
-            for blob in _late_records(options).copy(late):
-                spool.append(blob)
+        if late and not _is_written(producer, batch):
+            with LateRecords(topics_of(options.prefix), options.properties) as records:
+                for blob in records.copy(late):
+                    spool.append(blob)
         if not spool.count and not shares:
             return 0, "", ()
         # Unpacked one by one while sending: many objects at once would cost garbage collections.
@@ -136,12 +137,12 @@ def mark_group(prefix: str, query: str, part: int | str) -> str:
     return f"{prefix}.{query}.{part}"
 
 
-def _late_records(options: SinkOptions) -> LateRecords:
-    """Return this worker's reader of the records of late events."""
-    key = (options.prefix, *sorted(options.properties.items()))
-    if key not in _readers:
-        _readers[key] = LateRecords(topics_of(options.prefix), options.properties)
-    return _readers[key]
+def _is_written(producer: PartitionProducer, batch: int) -> bool:
+    """Return whether a batch is known to be written; `write` finds out in any case."""
+    try:
+        return producer.next_batch() > batch
+    except (ProducerFencedError, UnusableProducerError):
+        return False
 
 
 def producer_of(target: Target, properties: Properties) -> PartitionProducer:

@@ -1,32 +1,38 @@
 """Read the records of late events again, to copy them to the topic of late events.
 
-The source has read the records in the same batch. A record that Kafka has removed since is copied
-without key, value and headers of its own.
+The source has read the records in the same batch, and has sent those of most late events with the
+events (`spark_jobs.worker.late_events`). A record that Kafka has removed since is copied without
+key, value and headers of its own.
 """
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from correlation.reasons import Reason
-from correlation.resources.topics import error_headers
-from kafka_client.clients import UserAdmin
-from kafka_client.partition_offsets import Edge, Place, list_offsets
-from spark_jobs.source.range_reader import RangeReader, open_reader
-from spark_jobs.worker.envelope import Record, RecordPacker
+from kafka_client.partition_offsets import timed_out
+from kafka_client.topic_offsets import KafkaOffsets
+from spark_jobs.source.range_reader import open_reader
+from spark_jobs.worker.envelope import RecordPacker
+from spark_jobs.worker.late_events import late_record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
+    from correlation.buffers.columns import Int64s
     from correlation.resources.topics import Topics
+    from kafka_client.partition_offsets import Place
     from spark_jobs.settings import Properties
+    from spark_jobs.worker.envelope import Record
     from spark_jobs.worker.late_events import LateEvents
     from spark_jobs.worker.runs import Run
 
-_ANSWER_SECONDS = 60.0
+# Single responses of a broker omit topics: a partition that is missing for this time was removed.
+_GONE_SECONDS = 10.0
+_PAUSE_SECONDS = 1.0
 # Two ranges cost about as much as the reading of this number of records between them.
 _MAX_GAP = 10_000
 # Streams of the late events at an offset, and the Kafka timestamp of their record in µs.
@@ -34,7 +40,7 @@ _Wanted = tuple[list[str], int]
 
 
 class LateRecords:
-    """Reads the records of late events with connections that are kept.
+    """Reads the records of late events, with connections for a batch.
 
     Parameters
     ----------
@@ -46,8 +52,17 @@ class LateRecords:
 
     def __init__(self, topics: Topics, properties: Properties) -> None:
         self._topic = topics.late
-        self._admin = UserAdmin(properties)
-        self._reader: RangeReader = open_reader(properties, topics.late)
+        self._offsets = KafkaOffsets(properties, topics.late)
+        self._reader = open_reader(properties, topics.late)
+
+    def __enter__(self) -> Self:
+        """Return the object itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the connections."""
+        self._reader.close()
+        self._offsets.close()
 
     def copy(self, found: Iterable[LateEvents]) -> Iterator[bytes]:
         """Yield blobs of the records for the topic of late events.
@@ -60,67 +75,61 @@ class LateRecords:
         Raises
         ------
         KafkaException
-            A partition cannot be read, or a topic was deleted while it was read.
+            A partition cannot be read, or was removed while it was read.
         """
         wanted = _by_place(found)
-        waiting = self._ranges(wanted)
-        while waiting:
+        offsets = {place: np.sort(np.fromiter(it, np.int64)) for place, it in wanted.items()}
+        ends = self._ends(wanted)
+        waiting = {place: _ranges(offsets[place], end) for place, end in ends.items()}
+        while waiting := {place: ranges for place, ranges in waiting.items() if ranges}:
             # One range of each partition.
-            ranges = [(*place, *parts.pop(0)) for place, parts in waiting.items()]
-            for runs in self._reader.read(ranges, skips_missing=True):
+            now = [(*place, *ranges.pop(0)) for place, ranges in waiting.items()]
+            for runs in self._reader.read(now, skips_missing=True):
                 packer = RecordPacker()
                 for run in runs:
-                    packer.extend(self._take(run, wanted[run.topic, run.partition]))
+                    place = run.topic, run.partition
+                    packer.extend(self._take(run, offsets[place], wanted[place]))
                 yield from packer.finish()
-            waiting = {place: parts for place, parts in waiting.items() if parts}
         packer = RecordPacker()
         for place, missing in wanted.items():
             for offset, (streams, _) in sorted(missing.items()):
-                packer.extend(self._record(it, place, offset, None) for it in streams)
+                packer.extend(
+                    late_record(self._topic, it, (*place, offset), None) for it in streams
+                )
         yield from packer.finish()
 
-    def _ranges(
-        self, wanted: dict[Place, dict[int, _Wanted]]
-    ) -> dict[Place, list[tuple[int, int]]]:
-        """Return the ranges of offsets to read of each partition that exists."""
-        ends = list_offsets(
-            self._admin, wanted, Edge.COMMITTED_END, _ANSWER_SECONDS, skip_unknown=True
-        )
-        ranges = {}
-        for place, end in ends.items():
-            offsets = np.sort(np.fromiter(wanted[place], np.int64))
-            offsets = offsets[offsets < end]
-            if len(offsets):
-                cuts = np.flatnonzero(np.diff(offsets) > _MAX_GAP) + 1
-                parts = np.split(offsets, cuts)
-                ranges[place] = [(int(part[0]), int(part[-1]) + 1) for part in parts]
-        return ranges
+    def _ends(self, wanted: Mapping[Place, object]) -> dict[Place, int]:
+        """Return the end offset of each partition that was not removed."""
+        deadline = time.monotonic() + _GONE_SECONDS
+        while True:
+            ends = self._offsets.committed_ends(wanted)
+            missing = [place for place in wanted if place not in ends]
+            if not missing:
+                return ends
+            if time.monotonic() > deadline:
+                break
+            time.sleep(_PAUSE_SECONDS)
+        present = self._offsets.describe({topic for topic, _ in missing})
+        for topic, partition in missing:
+            found = present.get(topic)
+            is_removed = partition >= found.partitions if found else self._offsets.is_deleted(topic)
+            if not is_removed:
+                raise timed_out((topic, partition), "has no end offset")
+        return ends
 
-    def _take(self, run: Run, wanted: dict[int, _Wanted]) -> Iterator[Record]:
+    def _take(self, run: Run, offsets: Int64s, wanted: dict[int, _Wanted]) -> Iterator[Record]:
         """Yield the records of a run that are wanted, and remove them from those wanted."""
-        chosen = np.isin(run.offsets, np.fromiter(wanted, np.int64, len(wanted)))
-        for row in np.flatnonzero(chosen).tolist():
+        begin, end = np.searchsorted(offsets, [run.offsets[0], run.offsets[-1] + 1])
+        rows = np.flatnonzero(np.isin(run.offsets, offsets[begin:end]))
+        for row in rows.tolist():
             offset = int(run.offsets[row])
             streams, timestamp_us = wanted[offset]
             # Another record, of a topic that was deleted and created again, remains missing.
             if timestamp_us == int(run.record_timestamp_us[row]):
                 del wanted[offset]
-                place = run.topic, run.partition
+                place = (run.topic, run.partition, offset)
                 for stream in streams:
-                    yield self._record(stream, place, offset, (run, row))
-
-    def _record(
-        self, stream: str, place: Place, offset: int, found: tuple[Run, int] | None
-    ) -> Record:
-        detail = f"latest is before the watermark of stream {stream}"
-        if found is None:
-            detail += "; the record is missing in its topic"
-        added = error_headers(Reason.LATE, detail, stream, *place, offset).items()
-        if found is None:
-            return Record(self._topic, None, None, (*added,))
-        run, row = found
-        headers = (*run.headers_of(row), *added)
-        return Record(self._topic, run.keys[row], run.values[row], headers)
+                    yield late_record(self._topic, stream, place, (run, row))
 
 
 def _by_place(found: Iterable[LateEvents]) -> dict[Place, dict[int, _Wanted]]:
@@ -131,3 +140,12 @@ def _by_place(found: Iterable[LateEvents]) -> dict[Place, dict[int, _Wanted]]:
             streams, _ = wanted[one.topic, partition].setdefault(offset, ([], timestamp_us))
             streams.append(one.stream)
     return wanted
+
+
+def _ranges(offsets: Int64s, end: int) -> list[tuple[int, int]]:
+    """Return ranges before an end offset that contain ascending offsets."""
+    present = offsets[offsets < end]
+    if not len(present):
+        return []
+    parts = np.split(present, np.flatnonzero(np.diff(present) > _MAX_GAP) + 1)
+    return [(int(part[0]), int(part[-1]) + 1) for part in parts]

@@ -60,7 +60,7 @@ class SinkOptions(NamedTuple):
     prefix : str
         Prefix of the installation, of its topics and of every transactional id.
     properties : mapping
-        librdkafka properties of producers.
+        librdkafka properties.
     owner : Owner
         Claim of the job.
     marks : mapping of str to int

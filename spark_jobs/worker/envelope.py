@@ -25,11 +25,12 @@ from correlation.record_columns import RecordColumns
 from kafka_client.messages import Headers
 
 # Kinds of packed rows.
-CONTROL, HEARTBEAT, PROGRESS, EVENTS, FILTERED, REJECT, POSITIONS, BEGIN = (
+CONTROL, HEARTBEAT, PROGRESS, EVENTS, LATE_RECORDS, FILTERED, REJECT, POSITIONS, BEGIN = (
     "control",
     "heartbeat",
     "progress",
     "events",
+    "late_records",
     "filtered",
     "reject",
     "positions",

@@ -22,6 +22,7 @@ from spark_jobs.worker.envelope import (
     EVENTS,
     FILTERED,
     HEARTBEAT,
+    LATE_RECORDS,
     POSITIONS,
     PROGRESS,
     REJECT,
@@ -43,12 +44,15 @@ class Gathered:
         Records to be evaluated.
     rejects : list of bytes
         Packed dead letters.
+    late : list of bytes
+        Packed records of events that may be late.
     positions : Positions
         Positions after the batch, of the partitions that it read.
     """
 
     block: Block
     rejects: list[bytes]
+    late: list[bytes]
     positions: Positions
 
 
@@ -93,6 +97,7 @@ class _Rows:
     progress: list[Progress] = field(default_factory=list)
     heartbeats: list[tuple[int, Heartbeat]] = field(default_factory=list)
     rejects: list[bytes] = field(default_factory=list)
+    late: list[bytes] = field(default_factory=list)
     rejected: Counter[tuple[str, str]] = field(default_factory=Counter)
     filtered: Counter[str] = field(default_factory=Counter)
     positions: Positions = field(default_factory=dict)
@@ -101,6 +106,8 @@ class _Rows:
         """Add a row."""
         if kind == EVENTS:
             self.events.append(self._unwritten(Events.from_bytes(blob)))
+        elif kind == LATE_RECORDS:
+            self.late.append(blob)
         elif kind == REJECT:
             self.rejects.append(blob)
             self.rejected += rejected_counts(blob)
@@ -134,4 +141,4 @@ class _Rows:
         block = Block(
             self.controls, self.events, self.progress, in_order, self.rejected, self.filtered
         )
-        return Gathered(block, self.rejects, self.positions)
+        return Gathered(block, self.rejects, self.late, self.positions)

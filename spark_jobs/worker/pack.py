@@ -29,16 +29,19 @@ from correlation.parsing.intake import Intake, Problem, parse_records
 from correlation.parsing.stream_reader import StreamReader
 from correlation.reasons import Reason
 from correlation.resources.partitioning import Partitioning
+from spark_jobs.worker.blob_files import BlobFiles
 from spark_jobs.worker.controls import kept_record, names_resource
 from spark_jobs.worker.envelope import (
     CONTROL,
     EVENTS,
     FILTERED,
     HEARTBEAT,
+    LATE_RECORDS,
     POSITIONS,
     PROGRESS,
     REJECT,
 )
+from spark_jobs.worker.late_events import pack_late, stored_watermarks
 from spark_jobs.worker.positions import position_of, to_json
 from spark_jobs.worker.rejects import Rejects
 
@@ -124,6 +127,9 @@ class _Task:
         self._positions: dict[str, dict[int, int]] = {}
         self._written = packing.written
         self._refills = packing.refills
+        self._watermarks: dict[str, int] = {}
+        if packing.cache_folder and not packing.refills:
+            self._watermarks = stored_watermarks(BlobFiles(packing.cache_folder))
 
     def pack(self, runs: Sequence[Run]) -> list[Row]:
         """Pack a block of records."""
@@ -230,7 +236,8 @@ class _Task:
                 count = orjson.dumps([reader.name, taken.filtered])
                 yield self._slot_keys[self._slot_of(run.partition)], FILTERED, 0, count
             if taken.rows:
-                yield from self._spread(reader, taken.to_events(*run.positions(taken.rows)))
+                events = taken.to_events(*run.positions(taken.rows))
+                yield from self._spread(reader, events, run)
 
     def _read(
         self, run: Run, rows: range, accepted: Sequence[Intake]
@@ -259,10 +266,18 @@ class _Task:
                 max_latest = before[1] if max_latest is None else max(max_latest, before[1])
         self._progress[place] = (next_offset, max_latest)
 
-    def _spread(self, reader: _Reader, events: Events) -> Iterable[Row]:
-        """Yield a row with copies of the events for each of their slots."""
+    def _spread(self, reader: _Reader, events: Events, run: Run) -> Iterable[Row]:
+        """Yield a row with copies of the events for each of their slots, and records if late."""
+        watermark, groups = (
+            self._watermarks.get(reader.name),
+            reader.partitioner.partitioning.groups,
+        )
         for slot, mine in reader.partitioner.spread(events):
-            yield self._slot_keys[slot], EVENTS, int(mine.offset[0]), mine.to_bytes()
+            key = self._slot_keys[slot]
+            yield key, EVENTS, int(mine.offset[0]), mine.to_bytes()
+            if watermark is not None:
+                blobs = pack_late(self._topics.late, mine, groups, watermark, run)
+                yield from ((key, LATE_RECORDS, 0, blob) for blob in blobs)
 
 
 def _describe_ahead(heartbeat: Heartbeat, max_skew_us: int) -> str:

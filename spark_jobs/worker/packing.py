@@ -30,7 +30,9 @@ class Packing:
         By slot, positions up to which the output of earlier jobs is in Kafka: the records before
         them are not rejected or counted again. Empty if the offsets of the query say all.
     refills : bool
-        Whether only events are packed, without their records, to fill the buffers of a rebuild.
+        Whether only events are packed, to fill the buffers of a rebuild.
+    cache_folder : str
+        Folder of the workers' blob files; empty: no such folder.
     """
 
     topics: Topics
@@ -39,3 +41,4 @@ class Packing:
     max_record_bytes: int
     written: tuple[Positions, ...] = ()
     refills: bool = False
+    cache_folder: str = ""

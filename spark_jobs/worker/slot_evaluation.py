@@ -39,7 +39,7 @@ from spark_jobs.worker.envelope import (
     in_portions,
 )
 from spark_jobs.worker.gathering import Gathered, gather
-from spark_jobs.worker.late_events import LateEvents
+from spark_jobs.worker.late_events import LateEvents, split_late, store_watermarks
 from spark_jobs.worker.metrics_pace import MetricsPace
 from spark_jobs.worker.positions import (
     Positions,
@@ -146,6 +146,7 @@ class SlotEvaluation:
         outcome = slot.program.advance(block, _wall_clock_us)
         slot.positions = newest(replaced(slot.positions, gathered.positions), written)
         self._store(slot_key, slot)
+        store_watermarks(self._files, slot.program.watermarks())
         for portion in in_portions(self._pack(slot_key, gathered, outcome, slot)):
             yield pd.DataFrame(portion, columns=OUTPUT_SCHEMA.names)
 
@@ -302,11 +303,16 @@ class SlotEvaluation:
         packer.extend(
             record.to_records(topics.state, in_force.generation, number, with_totals=is_due)
         )
+        missing = []
+        for events, records in split_late(outcome.late, gathered.late):
+            packer.extend(records)
+            if len(events):
+                topic = in_force.streams[events.stream].topic
+                missing.append(LateEvents.of(events, topic).to_bytes())
         for blob in chain(gathered.rejects, results, packer.finish()):
             yield blob, RECORDS
-        for events in outcome.late:
-            topic = in_force.streams[events.stream].topic
-            yield LateEvents.of(events, topic).to_bytes(), LATE
+        for blob in missing:
+            yield blob, LATE
         if outcome.shares:
             yield self._pack_shares(outcome), SHARE
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from correlation.resources.topics import Topics
+from correlation.resources.topics import MISSING_HEADER, Topics
 from spark_jobs.sink import late_records
 from spark_jobs.sink.late_records import LateRecords
 from spark_jobs.worker.envelope import Record, unpack_records
@@ -19,7 +19,7 @@ from tests.support.kafka import Sent, create_topics, produce, produce_in_transac
 from tests.support.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 pytestmark = [pytest.mark.kafka]
 
@@ -35,8 +35,10 @@ def topic(kafka_bootstrap: str) -> str:
 
 
 @pytest.fixture
-def late(kafka_bootstrap: str) -> LateRecords:
-    return LateRecords(Topics("p"), {"bootstrap.servers": kafka_bootstrap})
+def late(kafka_bootstrap: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[LateRecords]:
+    monkeypatch.setattr(late_records, "_GONE_SECONDS", 2.0)
+    with LateRecords(Topics("p"), {"bootstrap.servers": kafka_bootstrap}) as found:
+        yield found
 
 
 def sent(number: int, partition: int = 0, *headers: tuple[str, bytes]) -> Sent:
@@ -104,7 +106,6 @@ def test_only_late_records_are_copied_wherever_they_are(
         [(b"s", *at, b"v%d" % at[1]) for at in mine]
         + [(b"other", *at, b"v%d" % at[1]) for at in other]
     )
-    # The connections are used again.
     assert places_of(copied(late, events(topic, [(1, 39)]))) == [(b"s", 1, 39, b"v39")]
 
 
@@ -136,13 +137,37 @@ def test_records_that_are_gone_are_named(
         (b"s", 1, 5, None),
         (b"s", 9, 0, None),
     ]
-    gone = [it for it in found if it.value is None]
-    assert all(it.key is None for it in gone)
-    # The reason differs from that of a record without a value.
-    details = {dict(it.headers)["coincide.error.detail"] for it in gone}
-    assert details.isdisjoint(
-        dict(it.headers)["coincide.error.detail"] for it in found if it.value is not None
-    )
+    assert all(it.key is None for it in found if it.value is None)
+    assert [MISSING_HEADER in dict(it.headers) for it in found] == [
+        it.value is None for it in found
+    ]
+
+
+def test_partition_that_one_response_omits_is_read(
+    kafka_bootstrap: str, topic: str, late: LateRecords, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    produce(kafka_bootstrap, topic, [sent(0), sent(0, 1)])
+    asked = late._offsets.committed_ends  # noqa: SLF001 - a broker that omits a partition once
+    answers = 0
+
+    def omits_once(places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        nonlocal answers
+        answers += 1
+        found = asked(places)
+        return {it: end for it, end in found.items() if answers > 1 or it != (topic, 1)}
+
+    monkeypatch.setattr(late._offsets, "committed_ends", omits_once)  # noqa: SLF001 - as above
+    found = copied(late, events(topic, [(0, 0), (1, 0)]))
+    assert places_of(found) == [(b"s", 0, 0, b"v0"), (b"s", 1, 0, b"v0")]
+
+
+def test_existing_partition_that_is_never_described_is_an_error(
+    kafka_bootstrap: str, topic: str, late: LateRecords, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    produce(kafka_bootstrap, topic, [sent(0)])
+    monkeypatch.setattr(late._offsets, "committed_ends", lambda _: {})  # noqa: SLF001 - as above
+    with pytest.raises(KafkaException, match=topic):
+        copied(late, events(topic, [(0, 0)]))
 
 
 def test_records_of_a_topic_that_was_created_again_are_not_taken_for_the_former(

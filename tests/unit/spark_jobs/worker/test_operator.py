@@ -110,7 +110,13 @@ class Job:
     def run_batch(self, records: Sequence[SourceRecord]) -> list[Record]:
         """Pack the records of a batch and advance every slot that has rows."""
         streams = tuple(self.in_force.streams.values())
-        packing = Packing(TOPICS, streams, self.in_force.slot_keys, max_record_bytes=1_000_000)
+        packing = Packing(
+            TOPICS,
+            streams,
+            self.in_force.slot_keys,
+            max_record_bytes=1_000_000,
+            cache_folder=self.in_force.cache_folder,
+        )
         rows = pd.concat(
             [batch.to_pandas() for batch in pack_records(packing, [runs_of(records)])],
             ignore_index=True,
@@ -185,7 +191,8 @@ def test_alarms_are_the_judges_whatever_the_batches_and_restarts(
     assert sum(consumed) == len(EVENTS)
     blobs = sum(len(tester.peekMapState("blobs", key)) for key, tester in job.testers.items())
     assert blobs > 0
-    assert len(list(tmp_path.iterdir())) == (blobs if kept_in == "files" else 0)
+    stored = [it for it in tmp_path.iterdir() if it.name != "watermarks"]
+    assert len(stored) == (blobs if kept_in == "files" else 0)
 
 
 def test_worker_whose_cache_is_older_than_the_state_takes_the_state() -> None:
@@ -248,8 +255,11 @@ def test_state_does_not_grow_when_time_goes_on() -> None:
     assert max(sizes[6:]) < 2 * max(sizes[2:6])
 
 
-def test_late_event_is_named_by_its_place() -> None:
-    job = Job()
+@pytest.mark.parametrize("has_files", [True, False])
+def test_late_event_is_written_as_it_was_or_named_by_its_place(
+    tmp_path: Path, *, has_files: bool
+) -> None:
+    job = Job(replace(IN_FORCE, cache_folder=str(tmp_path))) if has_files else Job()
     job.run_batch(config_records())
     # Both partitions must have moved on before an event can be late.
     job.run_batch(
@@ -267,7 +277,22 @@ def test_late_event_is_named_by_its_place() -> None:
         ]
     )
     late = Occurrence("a", "late", "k", 900_000, 901_000)
-    job.run_batch([SourceRecord(STREAMS["a"].topic, late.value, b"k", 1, 1, 1_000_500)])
+    on_time = Occurrence("a", "on time", "k", 999_000, 1_000_001)
+    headers = (("mine", b"\xff"), ("null", None))
+    topic = STREAMS["a"].topic
+    written = job.run_batch(
+        [
+            SourceRecord(topic, late.value, b"k", 1, 1, 1_000_500, headers),
+            SourceRecord(topic, on_time.value, b"k", 1, 2, 1_000_600),
+        ]
+    )
+    if has_files:
+        (copy,) = (it for it in written if it.topic == TOPICS.late)
+        assert (copy.key, copy.value, list(copy.headers[:2])) == (b"k", late.value, list(headers))
+        added = dict(copy.headers[2:])
+        assert (added["coincide.error.reason"], added["coincide.error.offset"]) == (b"late", b"1")
+        assert job.late == []
+        return
     (found,) = job.late
     assert (found.stream, found.topic) == ("a", STREAMS["a"].topic)
     places = (found.partition, found.offset, found.record_timestamp_us)
