@@ -23,7 +23,7 @@ FAST_LOG := build/fast_tests.log
 define run_both
 	@mkdir -p build
 	@echo "Tests without Kafka and Spark run at the same time: see $(FAST_LOG)"
-	nice env $(PARALLEL) -m "not ($(STACKED)$(if $(1), or $(1)))" > $(FAST_LOG) 2>&1 & fast=$$!; \
+	nice env $(PARALLEL) --maxprocesses=4 -p no:cacheprovider -m "not ($(STACKED)$(if $(1), or $(1)))" > $(FAST_LOG) 2>&1 & fast=$$!; \
 	$(THREE) -m "($(STACKED))$(if $(1), and not $(1))" $(STACKED_FOLDERS); stacked=$$?; \
 	wait $$fast; fast=$$?; cat $(FAST_LOG); [ $$stacked = 0 ] && [ $$fast = 0 ]
 endef

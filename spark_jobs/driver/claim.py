@@ -141,13 +141,14 @@ class Claim:
     def _end_undecided(self) -> None:
         """Renew the claim if Kafka has lost the end of a transaction that claims.
 
-        Until the next claim, Kafka does not tell which claim is the newest, and no task writes.
+        Until the next claim, Kafka does not tell which claim is the newest, and a task that opens a
+        producer does not write.
         """
         if time.monotonic() < self._answered_at + _UNDECIDED_SECONDS:
             return
         try:
+            # It fails if Kafka does not answer at all.
             self._claims.read_former(_LOOK_SECONDS)
-            # Kafka answers.
             self._answered_at = time.monotonic()
             _log.warning("Kafka does not decide the claim of the installation: it is renewed")
             self._renew()

@@ -97,7 +97,7 @@ class Claims:
         return _owner_at(found)
 
     def read_former(self, patience_seconds: float) -> Owner | None:
-        """Read the claim before one that Kafka does not decide, while `read` gets no answer.
+        """Read the claim before a claim that Kafka does not decide, while `read` gets no answer.
 
         Parameters and errors are those of `read`.
         """

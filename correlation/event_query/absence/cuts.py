@@ -1,7 +1,7 @@
 """Windows with fixed ends, as columns, where one of both times is exact.
 
 Problem. If T_s or T_r is exact, whole microseconds decide whether it is between fixed ends, and
-what remains of a box is an interval of T_r - T_s (`windows.Box`): a window without fixed ends if
+the rest of a box is an interval of T_r - T_s (`windows.Box`): a window without fixed ends if
 T_s is exact, an interval of T_s at which the positive event is stopped with certainty if T_r is
 exact. A negated event that is the positive event itself has T_r = T_s: it stops it at intervals of
 T_s, too.

@@ -104,13 +104,13 @@ class Box(NamedTuple):
     positive: Interval = ALWAYS
 
     def at_positive(self, time_us: int) -> tuple[Interval, ...]:
-        """Return the interval of T_r - T_s for an exact T_s; nothing if it stops no such event."""
+        """Return the interval of T_r - T_s for an exact T_s; an empty tuple if T_s is outside."""
         if not self.positive.holds(time_us):
             return ()
         return (self.difference.meet(self.negated.moved(-time_us)),)
 
     def at_negated(self, time_us: int) -> tuple[Interval, ...]:
-        """Return the interval of T_r - T_s for an exact T_r; nothing if no such event stops it."""
+        """Return the interval of T_r - T_s for an exact T_r; an empty tuple if T_r is outside."""
         if not self.negated.holds(time_us):
             return ()
         return (self.difference.meet(self.positive.mirrored().moved(time_us)),)

@@ -51,7 +51,6 @@ from tests.unit.correlation.event_query.absence.absence_strategies import (
 
 Case = tuple[Histogram, list[Candidate]]
 CASES = cases(fixed=True)
-AT_ANY = Interval(None, None)
 
 
 def uniform(lo: int, hi: int) -> Histogram:
@@ -177,10 +176,10 @@ def test_p_absence_position_with_fixed_ends() -> None:
         (Box(Interval(11, 30), Interval(20, 30)), "uncertain"),
         (Box(Interval(30, None), Interval(20, 30)), "outside"),
         (Box(Interval(None, 10), Interval(20, 30)), "outside"),
-        (Box(AT_ANY, Interval(30, None)), "outside"),
-        (Box(AT_ANY, Interval(None, 20)), "outside"),
-        (Box(AT_ANY, positive=Interval(10, None)), "outside"),
-        (Box(AT_ANY, Interval(25, 24)), "outside"),
+        (Box(ALWAYS, Interval(30, None)), "outside"),
+        (Box(ALWAYS, Interval(None, 20)), "outside"),
+        (Box(ALWAYS, positive=Interval(10, None)), "outside"),
+        (Box(ALWAYS, Interval(25, 24)), "outside"),
         (Box(Interval(5, 4), Interval(25, 26)), "outside"),
     ]:
         columns = make_columns([(positive, [Candidate(time, (box,))])])
@@ -217,7 +216,7 @@ def test_open_fixed_ends_count_for_exact_times(negated: Interval, *, stopped: bo
     ("positive", "stopped"), [(Interval(5, 9), 1), (Interval(5, 9, open_lo=True), 0)]
 )
 def test_open_fixed_ends_of_an_exact_positive_event_count(positive: Interval, stopped: int) -> None:
-    case = uniform(5, 5), [Candidate(uniform(4, 8), (Box(AT_ANY, positive=positive),))]
+    case = uniform(5, 5), [Candidate(uniform(4, 8), (Box(ALWAYS, positive=positive),))]
     assert absence_probability(*case) == judge(*case) == 1 - stopped
     found = decide_absences(*make_columns([case]), Decimal(1))
     assert found.reported.tolist() == [not stopped]
@@ -245,9 +244,9 @@ def test_windows_at_an_exact_time_are_those_of_the_boxes(case: Case) -> None:
         (Box(Interval(0, 5), Interval(3, 7), Interval(None, 5)), (3, 5), (3, 5)),
         (Box(Interval(0, 5), Interval(None, 7), Interval(4, 9)), (4, 7), (4, 7)),
         (Box(Interval(-1, 0), Interval(3, 7, open_lo=True, open_hi=True)), (3, 7), (4, 6)),
-        (Box(AT_ANY, ALWAYS, Interval(3, 7, open_lo=True, open_hi=True)), (3, 7), (4, 6)),
+        (Box(ALWAYS, ALWAYS, Interval(3, 7, open_lo=True, open_hi=True)), (3, 7), (4, 6)),
         (Box(Interval(0, 5, open_lo=True), Interval(3, 7)), None, None),
-        (Box(AT_ANY, Interval(3, 7), Interval(8, None)), None, None),
+        (Box(ALWAYS, Interval(3, 7), Interval(8, None)), None, None),
     ],
 )
 def test_times_at_which_a_positive_event_is_in_its_own_window(
@@ -295,7 +294,7 @@ def test_p_absence_with_fixed_ends_at_the_limits_of_time() -> None:
         (
             uniform(-limit, -limit + length),
             uniform(limit - length, limit),
-            Box(AT_ANY, Interval(limit - length // 2, limit)),
+            Box(ALWAYS, Interval(limit - length // 2, limit)),
         ),
         (
             uniform(limit - length, limit),
@@ -305,7 +304,7 @@ def test_p_absence_with_fixed_ends_at_the_limits_of_time() -> None:
         (
             uniform(limit - length, limit),
             uniform(limit - length, limit),
-            Box(AT_ANY, positive=Interval(limit - length // 2, None)),
+            Box(ALWAYS, positive=Interval(limit - length // 2, None)),
         ),
     ]:
         case = positive, [Candidate(time, (box,))]
@@ -330,7 +329,7 @@ def test_cases_that_differ_in_their_fixed_ends_are_computed_each() -> None:
     half = length // 2
 
     def case(at: int, end: int) -> Case:
-        window = [(Box(AT_ANY, Interval(None, at + it)),) for it in (end, half, half)]
+        window = [(Box(ALWAYS, Interval(None, at + it)),) for it in (end, half, half)]
         return uniform(at, at + length), [Candidate(uniform(at, at + length), it) for it in window]
 
     # One microsecond more is beyond the precision of float64.
