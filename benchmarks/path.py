@@ -92,7 +92,7 @@ def baseline_process(
     arguments: Sequence[str],
     name: str,
     batch: int,
-    environment: Mapping[str, str] | None = None,
+    properties: Mapping[str, str] | None = None,
 ) -> ChildProcess:
     """Build a query of Spark's own operators as a child process.
 
@@ -108,20 +108,18 @@ def baseline_process(
         Name of its log and checkpoint.
     batch : int
         Max events of a batch.
-    environment : mapping of str to str or None
-        Further environment variables.
+    properties : mapping of str to str or None
+        Further properties of Spark.
     """
     jars = ",".join(map(str, connector_jars()))
     settings = {
         "COINCIDE_BOOTSTRAP": on.bootstrap,
         "COINCIDE_CHECKPOINT": str(on.folder / name),
-        "COINCIDE_SPARK_PROPERTIES": json.dumps({"spark.jars": jars}),
+        "COINCIDE_SPARK_PROPERTIES": json.dumps({"spark.jars": jars, **(properties or {})}),
         "COINCIDE_MAX_EVENTS_PER_BATCH": str(batch),
     }
     command = [sys.executable, "-m", module, *arguments]
-    return ChildProcess(
-        "join", command, on.folder / f"{name}.log", {**settings, **(environment or {})}
-    )
+    return ChildProcess("join", command, on.folder / f"{name}.log", settings)
 
 
 def measure_job(

@@ -53,7 +53,7 @@ _BY_DAY, _BY_NIGHT = (60, 0.1), (3, 1.0)
 # Colours and markers of the ways, in their order.
 _SHOWN = (("#0072b2", "D"), ("#000000", "o"), ("#e69f00", "s"))
 _WAIT_SECONDS = 600
-_MAX = {"COINCIDE_SPARK_PROPERTIES": '{"spark.sql.streaming.multipleWatermarkPolicy": "max"}'}
+_MAX = {"spark.sql.streaming.multipleWatermarkPolicy": "max"}
 JOINS = (
     Join("outer-min", "Spark's join", 25_000),
     Join("outer-max", "Spark's join, watermark policy max", 25_000, _MAX),
@@ -183,7 +183,7 @@ def _play_join(on: Bench, night: Night, join: Join) -> Answers:
     on.create_topics(dict.fromkeys((*topics, join.name), 1))
     arguments = [*topics, join.name, str(DEADLINE_US), str(DELAY_US)]
     process = baseline_process(
-        on, "benchmarks.tsa.outer_join", arguments, join.name, join.batch, join.environment
+        on, "benchmarks.tsa.outer_join", arguments, join.name, join.batch, join.properties
     )
 
     def is_done(sent: int, _: int) -> bool:
