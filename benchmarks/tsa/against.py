@@ -220,6 +220,6 @@ def _draw(points: Sequence[AgainstPoint]) -> Figure:
         mine = [it for it in points if it.rate == rate][::-1]
         bars = axis.barh([it.title for it in mine], [it.events / it.cpu for it in mine])
         axis.bar_label(bars, fmt="{:,.0f}", padding=3)
-        axis.margins(x=0.3)
+        axis.margins(x=0.65)
         axis.set_title(f"2 x {rate} events/s", fontsize=10)
     return figure
