@@ -17,7 +17,8 @@ PARALLEL = $(CHECKED) $(BIN)/pytest $(SPREAD)
 # Tests with Kafka or Spark run in three processes, each with its own broker: they often wait. The
 # tests of a file run in one process, because they share a job. tests/conftest.py orders the files.
 THREE = $(CHECKED) $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder $(CRASHES)
-# While those wait, the other tests run with a lower priority. Their output comes at the end.
+# While those wait, the other tests run with a lower priority, in up to four workers. Their output
+# comes at the end.
 FAST_LOG := build/fast_tests.log
 # Run all tests, or those without the marker $(1).
 define run_both

@@ -80,9 +80,15 @@ def store_watermarks(files: BlobFiles, watermarks: Mapping[str, int]) -> None:
 
 
 def stored_watermarks(files: BlobFiles) -> dict[str, int]:
-    """Return the watermarks that were stored last; they may be missing or old."""
-    found = files.get(_WATERMARKS)
-    return {} if found is None else orjson.loads(found)
+    """Return the watermarks that were stored last; they may be missing or old.
+
+    A file that the system has damaged, for example when the power failed, is ignored.
+    """
+    try:
+        found: dict[str, int] = orjson.loads(files.get(_WATERMARKS) or b"{}")
+    except orjson.JSONDecodeError:
+        return {}
+    return found
 
 
 def late_record(

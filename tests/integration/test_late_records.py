@@ -6,16 +6,27 @@ import uuid
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from correlation.resources.topics import MISSING_HEADER, Topics
-from spark_jobs.sink import late_records
+from spark_jobs.sink import batches, late_records
 from spark_jobs.sink.late_records import LateRecords
-from spark_jobs.worker.envelope import Record, unpack_records
+from spark_jobs.sink.options import SinkOptions
+from spark_jobs.worker.envelope import LATE, RECORDS, SHARE, Record, RecordPacker, unpack_records
 from spark_jobs.worker.late_events import LateEvents
-from tests.support.kafka import Sent, create_topics, produce, produce_in_transaction, recreate_topic
+from spark_jobs.worker.row_schemas import OUTPUT_SCHEMA
+from tests.support.claims import BareInstallation, claim
+from tests.support.kafka import (
+    Sent,
+    create_topics,
+    produce,
+    produce_in_transaction,
+    read_committed,
+    recreate_topic,
+)
 from tests.support.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -168,6 +179,33 @@ def test_existing_partition_that_is_never_described_is_an_error(
     monkeypatch.setattr(late._offsets, "committed_ends", lambda _: {})  # noqa: SLF001 - as above
     with pytest.raises(KafkaException, match=topic):
         copied(late, events(topic, [(0, 0)]))
+
+
+def test_task_writes_late_events_once_when_its_batch_is_repeated(
+    kafka_bootstrap: str, topic_prefix: str, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bare = BareInstallation(kafka_bootstrap, topic_prefix)
+    create_topics(kafka_bootstrap, {bare.topics.late: 1})
+    produce(kafka_bootstrap, topic, [sent(n) for n in range(4)])
+    options = SinkOptions(topic_prefix, bare.properties, claim(bare.topics, bare.properties), {})
+    monkeypatch.setattr(batches, "_read_place", lambda: (7, "query", 0))
+    packer = RecordPacker()
+    packer.add(bare.record("alarm"))
+    rows = [
+        *((blob, RECORDS) for blob in packer.finish()),
+        (events(topic, [(0, 1), (0, 3)]).to_bytes(), LATE),
+        (b"share", SHARE),
+    ]
+    columns = [pa.array(it) for it in zip(*rows, strict=True)]
+    batch = pa.RecordBatch.from_arrays(columns, names=OUTPUT_SCHEMA.names)
+
+    assert batches.write_task(iter([batch]), options) == (3, "query", (b"share",))
+    # A batch that is written is not read again.
+    monkeypatch.setattr(batches, "LateRecords", None)
+    assert batches.write_task(iter([batch]), options) == (0, "query", (b"share",))
+    assert bare.written() == ["alarm"]
+    found = read_committed(kafka_bootstrap, bare.topics.late)
+    assert [(it.key, it.value) for it in found] == [(b"k", b"v1"), (b"k", b"v3")]
 
 
 def test_records_of_a_topic_that_was_created_again_are_not_taken_for_the_former(

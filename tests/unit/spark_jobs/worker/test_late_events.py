@@ -72,6 +72,14 @@ def test_records_below_the_stored_watermarks_are_sent_once(
     assert sent == min(keyed, 40) + min(grid, 40)
 
 
+@pytest.mark.parametrize("content", [b"", b'{"keyed":'])
+def test_damaged_watermarks_are_ignored(tmp_path: Path, content: bytes) -> None:
+    store_watermarks(BlobFiles(str(tmp_path)), {"keyed": 7})
+    (path,) = tmp_path.iterdir()
+    path.write_bytes(content)
+    assert stored_watermarks(BlobFiles(str(tmp_path))) == {}
+
+
 def test_events_without_a_record_at_hand_are_left(tmp_path: Path) -> None:
     store_watermarks(BlobFiles(str(tmp_path)), {"keyed": 7})
     events, blobs = packed(str(tmp_path))
