@@ -1,4 +1,4 @@
-"""What the driver tells the tasks that read."""
+"""The options that reach the tasks which read."""
 
 from __future__ import annotations
 
