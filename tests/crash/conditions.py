@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.crash.load import CELLS, GRID, OTHER_CELLS, SETS
+from tests.crash.load import CELLS, GRID, LATE, OTHER_CELLS, SETS
 from tests.support.every_kind import LIST, conditions_of, near
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ CONDITIONS: dict[str, Document] = {
     # A list of each key, and one list that the slots share, which is merged after their output.
     "list": {**_LIST, "a": SETS, "per_key": True},
     "merged": {**_LIST, "a": GRID, "per_key": False},
+    "of-late": {**near(2_000), "a": LATE, "b": LATE},
 }
 
 

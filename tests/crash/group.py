@@ -15,7 +15,7 @@ from tests.crash.conditions import CONDITIONS, self_condition
 from tests.crash.faults import Fault, Moment, Victim, Way, is_on_cluster
 from tests.crash.installation import Installation
 from tests.crash.judge import Verdict, judge
-from tests.crash.load import CELLS, GRID, OTHER_CELLS, SETS, SPARE, Load, make_stream
+from tests.crash.load import SPARE, STREAMS, Load, make_stream
 from tests.support.command import command_line, is_python_worker, send_signal
 from tests.support.kafka import Sent, produce
 from tests.support.patience import PATIENCE_SECONDS
@@ -65,7 +65,7 @@ class Group:
 
     def prepare(self) -> None:
         """Register streams and conditions, and start the job."""
-        for name in ("a", "b", SETS, GRID, CELLS, OTHER_CELLS, SPARE):
+        for name in (*STREAMS, SPARE):
             self._on.add_stream(name)
         for name, document in CONDITIONS.items():
             self._register(name, document)
@@ -91,6 +91,7 @@ class Group:
         on.load.send_densely()
         on.wait_until_consumed()
         on.wait_for_ends()
+        on.load.begin_late()
         run = Run(fault, hit, time.monotonic() - begin, on.restarts - restarts)
         on.load.resume()
         return run
@@ -107,7 +108,7 @@ class Group:
         places = produce(on.job.bootstrap, topic, [Sent(json.dumps(it).encode()) for it in ends])
         on.wait_until_read(topic, places[-1][1] + 1)
         registered = {name: it for name, it in on.consumed().items() if name in on.job.streams}
-        return judge(on.job, on.streams, on.load.sent, self._conditions, registered)
+        return judge(on.job, on.streams, on.load.sent, self._conditions, registered, on.load.late)
 
     def _register(self, name: str, document: Document) -> None:
         self._conditions[name] = document

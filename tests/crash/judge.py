@@ -27,13 +27,16 @@ from tests.support.topk_lists import folded, newest_lists
 from tests.support.workload import NearCondition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from correlation.resources.records import Document
     from correlation.resources.streams import Stream
     from tests.crash.sending import SentEvent
     from tests.support.job import JobUnderTest
+    from tests.support.kafka import Received
 
+# The name under which copies of late events are counted.
+LATE_EVENTS = "late events"
 _OF_BATCHES = {"detected_at", "decided_by", "late"}
 
 
@@ -70,6 +73,7 @@ def judge(
     sent: Mapping[str, Sequence[SentEvent]],
     conditions: Mapping[str, Document],
     consumed: Mapping[str, int],
+    late: Collection[str] = (),
 ) -> Verdict:
     """Compare the results of a job that has read all events, and whose streams are closed.
 
@@ -85,20 +89,29 @@ def judge(
         Documents of all conditions that were registered.
     consumed
         Number of events that the slots have counted, by stream.
+    late
+        Ids of late events. No other event is near enough to them for a result.
     """
     mine = {name: streams[name] for name in sent}
-    wanted, wanted_changes = expected_results(mine, sent, conditions)
+    on_time = {
+        name: [it for it in found if it.event.id not in late] for name, found in sent.items()
+    }
+    wanted, wanted_changes = expected_results(mine, on_time, conditions)
     found = Counter(facts(it) for it in expand(_values(job, job.topics.alarms)))
     changes = _values(job, job.topics.of(CHANGES))
     wanted.update(change(it) for it in wanted_changes)
     found.update(change(it) for it in changes)
-    problems = _compare_with_oracle(wanted, sent, conditions)
+    problems = _compare_with_oracle(wanted, on_time, conditions)
+    wanted.update(
+        _late_copy(it) for events in sent.values() for it in events if it.event.id in late
+    )
+    found.update(_copy_found(it) for it in read_committed(job.bootstrap, job.topics.late))
     lists = newest_lists(read_committed(job.bootstrap, job.topics.of(PRESENT)))
     lists = {name: it for name, it in lists.items() if it}
     if lists != folded(wanted_changes):
         problems.append(f"present lists: {lists} instead of {folded(wanted_changes)}")
-    for topic in (job.topics.late, job.topics.dead_letter):
-        problems += [f"{topic}: {it}" for it in read_committed(job.bootstrap, topic)[:3]]
+    letters = read_committed(job.bootstrap, job.topics.dead_letter)
+    problems += [f"{job.topics.dead_letter}: {it}" for it in letters[:3]]
     for name, events in sent.items():
         if name in consumed and consumed[name] != len(events):
             problems.append(f"{name}: {len(events)} events sent, {consumed[name]} counted")
@@ -244,6 +257,22 @@ def change(value: Mapping[str, Any]) -> str:
     """Return a change of a list without its detection."""
     found = {name: it for name, it in value.items() if name != "detected_at"}
     return f"{value['condition']}|{json.dumps(found, sort_keys=True)}"
+
+
+def _late_copy(sent: SentEvent) -> str:
+    """Return the record that a late event must have in the topic of late events."""
+    event = sent.event
+    place = event.stream, sent.partition, sent.offset
+    return f"{LATE_EVENTS}|{place} {event.key.encode()!r} {event.value!r}"
+
+
+def _copy_found(record: Received) -> str:
+    """Return a record in the topic of late events, as `_late_copy` does."""
+    stream, partition, offset = (
+        record.headers[f"coincide.error.{it}"].decode() for it in ("stream", "partition", "offset")
+    )
+    place = stream, int(partition), int(offset)
+    return f"{LATE_EVENTS}|{place} {record.key!r} {record.value!r}"
 
 
 def _compare_with_oracle(

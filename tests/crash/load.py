@@ -19,15 +19,21 @@ MAX_UNCERTAINTY_US, DELAY_US = 2_000, 20_000
 SETS, GRID, SPARE = "sets", "grid", "spare"
 # Streams without keys, whose pairs are found in the cells of a grid with three groups.
 CELLS, OTHER_CELLS = "cells", "others"
+# A keyed stream. Events come late in this stream, and in a grid, where several cells have a copy.
+LATE = "late"
+STREAMS = ("a", "b", SETS, GRID, CELLS, OTHER_CELLS, LATE)
 _GRIDS = {
     GRID: Partitioning("grid", 2),
     CELLS: Partitioning("grid", 3),
     OTHER_CELLS: Partitioning("grid", 3),
 }
+_BEGIN_US = 10**12
 _SPACING_US, _DENSE_US = 1_000, 10
 _BURST, _DENSE_BURST, _SPARE_BURST = 24, 300, 60
 _BURST_SECONDS = 0.25
-_SETS_PER_BURST, _CELLS_PER_BURST = 6, 16
+_SETS_PER_BURST, _CELLS_PER_BURST, _LATE_PER_BURST = 6, 16, 2
+# Late events are too far from all others, and from each other, for a pair.
+_LATE_SPACING_US = 1_000_000
 
 
 def make_stream(name: str, prefix: str) -> Stream:
@@ -51,15 +57,24 @@ class Load(threading.Thread):
         Prefix of the installation.
     seed
         Seed of the events.
+
+    Attributes
+    ----------
+    sent
+        Events by stream, in the order in which Kafka took them.
+    late
+        Ids of the late ones among them.
     """
 
     def __init__(self, bootstrap: str, prefix: str, seed: int) -> None:
         super().__init__(name="load", daemon=True)
-        self._sender = EventSender(bootstrap, prefix, ("a", "b", SETS, GRID, CELLS, OTHER_CELLS))
+        self._sender = EventSender(bootstrap, prefix, STREAMS)
         self.sent = self._sender.sent
+        self.late: set[str] = set()
+        self._sends_late = False
         self._left: set[str] = set()
         self._words = random.Random(seed)  # noqa: S311 - a reproducible choice, no secret
-        self._clock = Workload("ab", seed, 0, _SPACING_US, MAX_UNCERTAINTY_US)
+        self._clock = Workload("ab", seed, _BEGIN_US, _SPACING_US, MAX_UNCERTAINTY_US)
         self._turn = threading.Lock()
         self._running, self._ended = threading.Event(), threading.Event()
 
@@ -104,6 +119,10 @@ class Load(threading.Thread):
         with self._turn:
             self._left.add(name)
 
+    def begin_late(self) -> None:
+        """Send late events, too: the watermarks of all slots have left the begin of the events."""
+        self._sends_late = True
+
     def send_spare(self) -> None:
         """Send the events of the stream to which no others are sent."""
         self.sent[SPARE] = []
@@ -124,6 +143,9 @@ class Load(threading.Thread):
             self._produce(name, self._named(name, sets))
         for name in (CELLS, OTHER_CELLS):
             self._produce(name, self._named(name, self._sample(events, _CELLS_PER_BURST)))
+        if self._sends_late:
+            for name in (CELLS, LATE):
+                self._produce(name, self._made_late(self._named(name, sets[:_LATE_PER_BURST])))
 
     def _sample(self, events: Sequence[Occurrence], count: int) -> list[Occurrence]:
         some = self._words.sample(events, min(count, len(events)))
@@ -145,6 +167,14 @@ class Load(threading.Thread):
             )
             for it in events
         ]
+
+    def _made_late(self, events: Iterable[Occurrence]) -> Iterable[Occurrence]:
+        """Return the events as events that are later than their stream allows."""
+        for it in events:
+            name = f"late.{it.id}"
+            self.late.add(name)
+            time = _BEGIN_US - len(self.late) * _LATE_SPACING_US
+            yield Occurrence(it.stream, name, it.key, time, time)
 
     def _produce(self, name: str, events: Iterable[Occurrence]) -> None:
         for event in events:

@@ -12,6 +12,7 @@ import pytest
 from tests.crash.conditions import CONDITIONS
 from tests.crash.faults import Victim, draw_fault
 from tests.crash.group import Run, run_group
+from tests.crash.judge import LATE_EVENTS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +43,7 @@ def test_every_result_is_written_once_whichever_process_crashes(
     runs: list[Run] = []
     verdict = run_group(tmp_path, faults, runs)
     assert len(runs) == len(faults)
-    assert min(verdict.expected[name] for name in CONDITIONS) > 10
+    assert min(verdict.expected[name] for name in (*CONDITIONS, LATE_EVENTS)) > 10
     assert verdict.missing == []
     assert verdict.extra == []
     assert verdict.twice == []

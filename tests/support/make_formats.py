@@ -45,7 +45,7 @@ class _Events(EventSender):
 
     def __init__(self, bootstrap: str, prefix: str) -> None:
         super().__init__(bootstrap, prefix, ("a", "b", SETS, GRID))
-        self._workload = Workload("ab", _SEED, keys=6)
+        self._workload = Workload("ab", _SEED)
         self._words = random.Random(_SEED)  # noqa: S311 - no secret
 
     def start(self) -> None:
