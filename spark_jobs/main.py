@@ -41,7 +41,7 @@ from spark_jobs.driver.layout import is_outdated, new_id, open_layout
 from spark_jobs.driver.memory import MemoryUse
 from spark_jobs.driver.parts import Parts
 from spark_jobs.driver.planning import prepare_layout, replace_query
-from spark_jobs.driver.rebuild import Plan, find_ranges
+from spark_jobs.driver.rebuild import Plan, find_ranges, read_plan
 from spark_jobs.driver.reports import Reporter, describe
 from spark_jobs.driver.rights import warn_of_wide_folder
 from spark_jobs.driver.rivals import refuse_rivals
@@ -52,6 +52,7 @@ from spark_jobs.errors import ClaimLostError, RivalJobError, SettingError, Spark
 from spark_jobs.job import Job
 from spark_jobs.settings import Settings
 from spark_jobs.sink.marker import read_marks
+from spark_jobs.sink.options import SinkOptions
 from spark_jobs.sink.ownership import claims_of
 from spark_jobs.sink.state_topic import read_decided_state
 from spark_jobs.worker.worker_daemon import WARM_KINDS
@@ -222,6 +223,12 @@ def _run_job(
         layout = replace_query(
             checkpoint, session, layout, settings, state, slots, start, missing, find_written
         )
+    if read_plan(checkpoint) is not None:
+        # Imported late: it takes a second.
+        from spark_jobs.sink.merged import write_kept  # noqa: PLC0415 - see above
+
+        options = SinkOptions(settings.prefix, settings.client, owner, marks)
+        write_kept(state, options, checkpoint.query_id())
     checkpoint.remove_other_queries()
     config_topic = ConfigTopic(
         checkpoint,

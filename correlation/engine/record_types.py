@@ -271,6 +271,23 @@ MARK = RecordType(
     "PREFIX.sink.PARTITION or PREFIX.sink.merged",
     topic=STATE,
 )
+_KEPT_SHARES: dict[str, Schema] = {
+    **_MARK,
+    "query": described(STRING, "Id of the query."),
+    "claim": described(POSITIVE, "Number of the claim of the job."),
+    "format": described(POSITIVE, "Version of the shares."),
+    "shares": described(
+        list_of(STRING), "Share of each slot in merged results, in Base64; the content may change."
+    ),
+}
+KEPT_SHARES = RecordType(
+    "slot_shares",
+    "Shares of the slots of a partition of the job's output in the merged results of a batch. A "
+    "job without a checkpoint merges them if they were not merged.",
+    object_of(_KEPT_SHARES),
+    "PREFIX.sink.PARTITION.shares",
+    topic=STATE,
+)
 _MERGED_TOTALS: dict[str, Schema] = {
     **_MARK,
     "merged": described(
@@ -291,15 +308,21 @@ _TOO_LARGE: dict[str, Schema] = {
     "checkpoint": STRING,
     "slots": POSITIVE,
     **{name: _MARK[name] for name in ("group", "next_batch")},
+    **{name: _KEPT_SHARES[name] for name in ("query", "claim", "format")},
     "error": constant(Reason.TOO_LARGE.value),
     "omitted_bytes": COUNT,
 }
 OMITTED_STATE = RecordType(
     "omitted_slot_state",
-    "Position or totals that exceed the size limit of the topic: without those of a slot, the job "
-    "cannot be rebuilt; those of merged results begin again.",
-    object_of(_TOO_LARGE, ["checkpoint", "slots", "group", "next_batch"]),
-    "GENERATION/SLOT, GENERATION/SLOT/totals or PREFIX.sink.merged.totals",
+    "Position, totals or shares that exceed the size limit of the topic. Without position and "
+    "totals of a slot, the job cannot be rebuilt; totals of merged results begin again; without "
+    "shares, changes of merged results may be lost with the checkpoint.",
+    object_of(
+        _TOO_LARGE,
+        ["checkpoint", "slots", "group", "next_batch", "query", "claim", "format"],
+    ),
+    "GENERATION/SLOT, GENERATION/SLOT/totals, PREFIX.sink.merged.totals or "
+    "PREFIX.sink.PARTITION.shares",
     headers_of({OMITTED_HEADER: OMITTED_BYTES}),
     topic=STATE,
 )

@@ -8,13 +8,14 @@ from pyspark import TaskContext
 
 from correlation.kinds import topics_of
 from spark_jobs.errors import ProducerFencedError, SparkJobError
+from spark_jobs.sink.kept_shares import KeptShares
 from spark_jobs.sink.last_worker import is_this_worker, note_this_worker
 from spark_jobs.sink.late_records import LateRecords
 from spark_jobs.sink.ownership import MERGED, sink_id
 from spark_jobs.sink.spool import BlobSpool
 from spark_jobs.sink.transactional_client import UnusableProducerError
 from spark_jobs.sink.transactions import PartitionProducer, Target
-from spark_jobs.worker.envelope import LATE, SHARE, PackedRecords
+from spark_jobs.worker.envelope import LATE, SHARE, PackedRecords, RecordPacker
 from spark_jobs.worker.late_events import LateEvents
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from spark_jobs.settings import Properties
     from spark_jobs.sink.options import Owner, SinkOptions
+    from spark_jobs.worker.envelope import Record
 
 # Local properties in which Spark passes the batch number and the query id to a task.
 _BATCH = "streaming.sql.batchId"
@@ -73,11 +75,20 @@ def write_task(
             with LateRecords(topics_of(options.prefix), options.properties) as records:
                 for blob in records.copy(late):
                     spool.append(blob)
-        if not spool.count and not shares:
+        if shares:
+            spool.append(_pack(KeptShares(query, batch, shares).to_record(target)))
+        if not spool.count:
             return 0, "", ()
         # Unpacked one by one while sending: many objects at once would cost garbage collections.
         count = producer.write(batch, PackedRecords(spool))
     return count, query, tuple(shares)
+
+
+def _pack(record: Record) -> bytes:
+    packer = RecordPacker()
+    packer.add(record)
+    (blob,) = packer.finish()
+    return blob
 
 
 def _read_place() -> tuple[int, str, int]:
@@ -153,3 +164,8 @@ def producer_of(target: Target, properties: Properties) -> PartitionProducer:
             del _producers[former]
         _producers[target] = PartitionProducer(target, properties)
     return _producers[target]
+
+
+def close_producer(target: Target) -> None:
+    """Close this process' producer for a part of the sink, which another process will open."""
+    _producers.pop(target, None)

@@ -5,6 +5,10 @@ that Spark repeats is therefore either written with its totals or not at all, an
 wherever the job was killed. The totals are in the state topic, with the mark to which they belong;
 their metrics are in the metrics topic, like those of the slots. A process keeps the totals that it
 has written, and reads those that another process has written.
+
+If the job is killed before the driver merges, and its checkpoint is lost, the next job merges the
+shares that the slots have kept in the state topic, under the mark of the former query. The mark
+says whether they were merged.
 """
 
 from __future__ import annotations
@@ -17,16 +21,18 @@ import orjson
 
 from correlation.engine.merged import MergedTotals
 from correlation.errors import UnknownRecordVersionError
-from correlation.shares import merge_shares
-from spark_jobs.sink.batches import merge_target, producer_of
+from correlation.shares import MissingShareError, merge_shares
+from spark_jobs.sink.batches import close_producer, mark_group, merge_target, producer_of
+from spark_jobs.sink.kept_shares import KeptShares
 from spark_jobs.sink.marker import METRICS_KEY, TOTALS_VERSION, totals_key
+from spark_jobs.sink.ownership import MERGED
 from spark_jobs.sink.state_topic import read_state
 from spark_jobs.worker.envelope import PackedRecords, Record
 from spark_jobs.worker.results import pack_results
 from spark_jobs.worker.shares import SlotShares
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from correlation.shares import Merged
     from spark_jobs.settings import Properties
@@ -85,6 +91,33 @@ def write_merged(batch: int, query: str, blobs: Sequence[bytes], options: SinkOp
     totals = _TotalsAfter(batch, merged, detected_at_us, target, options.properties)
     if producer.write(batch, _Output(producer, packed, totals)):
         _remember(target, batch + 1, totals.value)
+
+
+def write_kept(values: Mapping[bytes, bytes], options: SinkOptions, present: str | None) -> None:
+    """Write the merged results of the newest kept shares, if a former query has not written them.
+
+    The producer of merged results of this process is closed afterwards.
+
+    Parameters
+    ----------
+    values : mapping of bytes to bytes
+        Newest value of each key of the state topic.
+    options : SinkOptions
+        Options of the sink.
+    present : str or None
+        Id of the present query, which repeats its unfinished batch itself.
+    """
+    kept = KeptShares.newest(values)
+    if kept is None or kept.query == present:
+        return
+    if options.marks.get(mark_group(options.prefix, kept.query, MERGED), 0) > kept.batch:
+        return
+    try:
+        write_merged(kept.batch, kept.query, kept.blobs, options)
+    except MissingShareError as error:
+        _log.warning("changes of merged results in the last batch are not written: %s", error)
+    finally:
+        close_producer(merge_target(options.prefix, kept.query, options.owner, options.marks))
 
 
 class _TotalsAfter:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import signal
 import uuid
 from dataclasses import replace
@@ -155,8 +156,9 @@ def _as_of(value: bytes | None) -> int:
     return as_of
 
 
+@pytest.mark.parametrize("loses", [False, True], ids=["", "checkpoint lost"])
 def test_merged_records_are_written_once_when_the_job_dies_before_they_are(
-    kafka_bootstrap: str, tmp_path: Path
+    kafka_bootstrap: str, tmp_path: Path, *, loses: bool
 ) -> None:
     sets = draw_sets(3 * BURST)
     first, second, third = sets[:BURST], sets[BURST:-BURST], sets[-BURST:]
@@ -180,6 +182,8 @@ def test_merged_records_are_written_once_when_the_job_dies_before_they_are(
         for it in stopped:
             send_signal(it, signal.SIGKILL)
         assert (on.changes(), on.lists()) == before
+        if loses:
+            shutil.rmtree(tmp_path / "checkpoint")
         job.start()
         on.wait_for_list(second[-1])
         on.send(third)

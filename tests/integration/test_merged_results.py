@@ -18,7 +18,8 @@ from spark_jobs.driver.stale_checkpoint import check_marks
 from spark_jobs.errors import StaleCheckpointError
 from spark_jobs.sink import batches
 from spark_jobs.sink import merged as sink_merged
-from spark_jobs.sink.batches import merge_target
+from spark_jobs.sink.batches import merge_target, target_of
+from spark_jobs.sink.kept_shares import KeptShares
 from spark_jobs.sink.options import SinkOptions
 from spark_jobs.sink.sink import KafkaWriter, Written
 from spark_jobs.worker.shares import SlotShares
@@ -70,6 +71,18 @@ class Merger:
         blobs = [SlotShares(SLOTS, self.sent, it.shares).to_bytes() for it in outcomes]
         first, second = tuple(blobs[:1]), tuple(blobs[1:])
         return [Written(0), Written(4, self.query, first), Written(0, self.query, second)]
+
+    def keep(self, messages: list[WriterCommitMessage | None], batch: int) -> dict[bytes, bytes]:
+        """Return the records of the state topic in which tasks have kept their shares."""
+        found = {}
+        for partition, message in enumerate(messages):
+            if isinstance(message, Written) and message.shares:
+                owner = self.writer.options.owner
+                target = target_of(self.prefix, self.query, partition, owner, {})
+                record = KeptShares(self.query, batch, message.shares).to_record(target)
+                built_in_checker().find_type("state", record.value, {})
+                found[record.key or b""] = record.value or b""
+        return found
 
     def renew(self) -> None:
         """Forget what a new process does not know."""
@@ -200,3 +213,41 @@ def test_missing_share_of_a_slot_fails_the_batch(merger: Merger) -> None:
     with pytest.raises(MissingShareError, match="condition t, version 1: 2 of 3 slots"):
         merger.writer.commit([last], 4)
     assert merger.written() == []
+
+
+def test_kept_shares_are_merged_once_by_a_job_without_checkpoint(merger: Merger) -> None:
+    merger.writer.commit(merger.evaluate(), 4)
+    first = merger.written()
+    messages = merger.evaluate()
+    kept = merger.keep(messages, 5)
+    assert len(kept) == len(messages) - 1
+    merger.renew()
+    options = merger.writer.options
+    # The present query repeats its batch itself.
+    sink_merged.write_kept(kept, options, merger.query)
+    # The mark of the former query is beyond the batch.
+    group = merge_target(merger.prefix, merger.query, options.owner, {}).group
+    sink_merged.write_kept(kept, options._replace(marks={group: 6}), None)
+    assert merger.written() == first
+    sink_merged.write_kept(kept, options, None)
+    merged = merger.written()
+    assert len(merged) > len(first)
+    merger.check_totals()
+    # Killed before its query began, the job merges again.
+    merger.renew()
+    sink_merged.write_kept(kept, options, None)
+    merger.writer.commit(messages, 5)
+    assert merger.written() == merged
+
+
+def test_kept_shares_of_some_slots_are_not_merged(
+    merger: Merger, caplog: pytest.LogCaptureFixture
+) -> None:
+    merger.writer.commit(merger.evaluate(), 4)
+    before = merger.written()
+    kept = merger.keep(merger.evaluate(), 5)
+    kept.popitem()
+    merger.renew()
+    sink_merged.write_kept(kept, merger.writer.options, None)
+    assert merger.written() == before
+    assert [it.levelname for it in caplog.records] == ["WARNING"]

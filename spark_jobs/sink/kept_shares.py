@@ -1,0 +1,88 @@
+"""Shares of slots in the state topic, where they are kept until the next shares of their slots.
+
+A task writes the shares of its slots in the transaction of its output. The job may be killed before
+the driver has merged them. With its checkpoint, Spark repeats the batch. Without it, the next job
+finds the shares here (`spark_jobs.sink.merged.write_kept`).
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+import orjson
+
+from spark_jobs.worker.envelope import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from spark_jobs.sink.transactions import Target
+
+# A mark of the sink has the same version, and other versions of this software read it as a mark.
+_VERSION = 1
+# Version of the shares (`SlotShares`).
+_FORMAT = 1
+_KEY = ".shares"
+
+
+class KeptShares(NamedTuple):
+    """Shares of the slots in a batch.
+
+    Parameters
+    ----------
+    query : str
+        Id of the query.
+    batch : int
+        Number of the batch.
+    blobs : sequence of bytes
+        The shares of the slots that have written the batch (`SlotShares`).
+    """
+
+    query: str
+    batch: int
+    blobs: Sequence[bytes]
+
+    def to_record(self, target: Target) -> Record:
+        """Return the record of a task, which is a mark of the batch, too.
+
+        Parameters
+        ----------
+        target : Target
+            Place of the task's part of the sink.
+        """
+        value = {
+            "v": _VERSION,
+            "group": target.group,
+            "next_batch": self.batch + 1,
+            "query": self.query,
+            "claim": target.owner.number,
+            "format": _FORMAT,
+            "shares": [b64encode(it).decode() for it in self.blobs],
+        }
+        key = f"{target.transactional_id}{_KEY}".encode()
+        return Record(target.topics.state, key, orjson.dumps(value))
+
+    @classmethod
+    def newest(cls, values: Mapping[bytes, bytes]) -> Self | None:
+        """Return the newest shares; None if they are missing, or another version wrote them.
+
+        Parameters
+        ----------
+        values : mapping of bytes to bytes
+            Newest value of each key of the state topic.
+        """
+        found = [orjson.loads(it) for key, it in values.items() if key.endswith(_KEY.encode())]
+        if not found:
+            return None
+        last = max(found, key=lambda it: (it["claim"], it["next_batch"]))
+        query, batch = last["query"], last["next_batch"] - 1
+        # A record that exceeds max.message.bytes has no shares.
+        mine = [
+            it
+            for it in found
+            if (it["query"], it["next_batch"]) == (query, batch + 1) and it.get("shares")
+        ]
+        if any(it["format"] != _FORMAT for it in mine):
+            return None
+        return cls(query, batch, [b64decode(blob) for it in mine for blob in it["shares"]])
