@@ -1,8 +1,9 @@
 """Faults of the crash matrix: a victim, a moment, and how the victim is hit.
 
 A seed determines a fault. Seeds from 1,000 on are those of a Spark standalone cluster, whose
-executors, workers and master are processes of their own. The numbers of victims and of moments have
-no common divisor, so that as many consecutive seeds as the matrix has cells aim at every cell once.
+executors, workers and master are processes of their own. With seeds from 2,000 on, the whole job is
+killed and its checkpoint is removed. The numbers of victims and of moments have no common divisor,
+so that as many consecutive seeds as the matrix has cells aim at every cell once.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import NamedTuple
 
 # First seed of an installation on a cluster.
 CLUSTER_SEED = 1_000
+# First seed of a run in which the job loses its checkpoint.
+LOSS_SEED = 2_000
 _LONGEST_SECONDS = 4.0
 _LONGEST_DELAY_SECONDS = 3.0
 
@@ -29,6 +32,7 @@ class Victim(StrEnum):
     EXECUTOR = "executor"
     SPARK_WORKER = "Spark worker"
     MASTER = "master"
+    CHECKPOINT = "job and checkpoint"
 
     @property
     def needs_cluster(self) -> bool:
@@ -52,10 +56,17 @@ class Way(StrEnum):
     """How a victim is hit."""
 
     KILL = "kill -9"
+    LOSE = "kill -9 and remove"
     STOP = "stop and continue"
     CUT = "cut"
     DELAY = "delay"
     THROTTLE = "throttle"
+
+
+_WAYS = {
+    Victim.CONNECTION: (Way.CUT, Way.DELAY, Way.THROTTLE),
+    Victim.CHECKPOINT: (Way.LOSE,),
+}
 
 
 class Fault(NamedTuple):
@@ -91,20 +102,26 @@ class Fault(NamedTuple):
 
 def is_on_cluster(seed: int) -> bool:
     """Return whether the installation of a seed runs on a Spark cluster."""
-    return seed >= CLUSTER_SEED
+    return CLUSTER_SEED <= seed < LOSS_SEED
+
+
+def victims_of(seed: int) -> list[Victim]:
+    """Return the victims of an installation with a seed."""
+    if seed >= LOSS_SEED:
+        return [Victim.CHECKPOINT]
+    on_cluster = is_on_cluster(seed)
+    return [
+        it for it in Victim if it is not Victim.CHECKPOINT and (on_cluster or not it.needs_cluster)
+    ]
 
 
 def draw_fault(seed: int) -> Fault:
     """Return the fault of a seed."""
     chance = random.Random(seed)  # noqa: S311 - a reproducible choice, no secret
-    victims = [it for it in Victim if is_on_cluster(seed) or not it.needs_cluster]
+    victims = victims_of(seed)
     moments = list(Moment)
     victim = victims[seed % len(victims)]
-    ways = (
-        (Way.CUT, Way.DELAY, Way.THROTTLE)
-        if victim is Victim.CONNECTION
-        else (Way.KILL, Way.KILL, Way.STOP)
-    )
+    ways = _WAYS.get(victim, (Way.KILL, Way.KILL, Way.STOP))
     return Fault(
         seed,
         victim,

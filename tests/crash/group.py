@@ -222,6 +222,9 @@ class Group:
         if fault.victim is Victim.SERVICE:
             self._strike_service(fault)
             return fault, seen
+        if fault.victim is Victim.CHECKPOINT:
+            on.lose_checkpoint(kills=True)
+            return fault, seen
         pid = self._find(fault)
         if pid is None:
             # The job has no such process at this moment: its driver is hit instead.

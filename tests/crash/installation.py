@@ -305,10 +305,13 @@ class Installation(Generic[L]):
         is_own = [f"--app-id {applications[0]} " in it for it in lines] if applications else []
         return len(applications) == 1 and len(is_own) == WORKERS and all(is_own)
 
-    def lose_checkpoint(self) -> None:
-        """Stop the job, remove its checkpoint, and start it again."""
-        self._known.update(self.processes())
-        self.job.stop()
+    def lose_checkpoint(self, *, kills: bool = False) -> None:
+        """Stop or kill the job, remove its checkpoint, and start it again."""
+        self.note_processes()
+        if kills:
+            self.job.kill()
+        else:
+            self.job.stop()
         # Executors may still write to it.
         self._wait(lambda: not self.executors(), "executors are left", start=False)
         shutil.rmtree(self.checkpoint)

@@ -25,6 +25,8 @@ SHORT = (8, 9, 13)
 OTHERS = (6, 10, 11)
 # They kill an executor, a Spark worker, and the master of a cluster.
 CLUSTER = (1023, 1024, 1025)
+# The checkpoint is lost after the state commit, in the transaction, and before the commit log.
+LOSSES = (2003, 2004, 2005)
 
 
 @pytest.mark.parametrize(
@@ -33,12 +35,13 @@ CLUSTER = (1023, 1024, 1025)
         SHORT,
         pytest.param(OTHERS, marks=pytest.mark.nightly),
         pytest.param(CLUSTER, marks=pytest.mark.nightly),
+        pytest.param(LOSSES, marks=pytest.mark.nightly),
     ],
 )
 def test_every_result_is_written_once_whichever_process_crashes(
     tmp_path: Path, seeds: tuple[int, ...]
 ) -> None:
-    assert {draw_fault(seed).victim for seed in (*SHORT, *OTHERS, *CLUSTER)} == set(Victim)
+    assert {draw_fault(seed).victim for seed in (*SHORT, *OTHERS, *CLUSTER, *LOSSES)} == set(Victim)
     faults = [draw_fault(seed) for seed in seeds]
     runs: list[Run] = []
     verdict = run_group(tmp_path, faults, runs)

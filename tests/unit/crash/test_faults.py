@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.crash.faults import CLUSTER_SEED, Moment, Victim, Way, draw_fault
+from tests.crash.faults import CLUSTER_SEED, LOSS_SEED, Moment, Victim, Way, draw_fault, victims_of
 
 
 def cells(begin: int, count: int) -> set[tuple[Victim, Moment]]:
@@ -11,9 +11,11 @@ def cells(begin: int, count: int) -> set[tuple[Victim, Moment]]:
 
 
 def test_consecutive_seeds_aim_at_every_cell_of_the_matrix() -> None:
-    local = [it for it in Victim if not it.needs_cluster]
-    assert cells(100, 42) == {(it, moment) for it in local for moment in Moment}
-    assert cells(CLUSTER_SEED, 63) == {(it, moment) for it in Victim for moment in Moment}
+    for seed, count in ((100, 42), (CLUSTER_SEED, 63), (LOSS_SEED, 7)):
+        found = {(it, moment) for it in victims_of(seed) for moment in Moment}
+        assert cells(seed, count) == found
+        assert len(found) == count
+    assert {*victims_of(CLUSTER_SEED), *victims_of(LOSS_SEED)} == set(Victim)
 
 
 def test_seed_always_draws_the_same_fault() -> None:
@@ -31,3 +33,4 @@ def test_processes_are_killed_or_stopped_and_connections_disturbed() -> None:
         (True, Way.DELAY),
         (True, Way.THROTTLE),
     }
+    assert draw_fault(LOSS_SEED).way is Way.LOSE
