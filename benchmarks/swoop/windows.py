@@ -44,8 +44,8 @@ class Course(NamedTuple):
     """Number of sets of a window, of windows, and of windows after which memory is measured."""
 
     window: int = 10_000
-    windows: int = 36
-    step: int = 4
+    windows: int = 400
+    step: int = 40
 
 
 QUICK = Course(4_000, 6, 2)
