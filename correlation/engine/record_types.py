@@ -285,7 +285,7 @@ KEPT_SHARES = RecordType(
     "Shares of the slots of a partition of the job's output in the merged results of a batch. A "
     "job without a checkpoint merges them if they were not merged.",
     object_of(_KEPT_SHARES),
-    "PREFIX.sink.PARTITION.shares",
+    "PREFIX.QUERY.PARTITION.shares",
     topic=STATE,
 )
 _MERGED_TOTALS: dict[str, Schema] = {
@@ -322,14 +322,14 @@ OMITTED_STATE = RecordType(
         ["checkpoint", "slots", "group", "next_batch", "query", "claim", "format"],
     ),
     "GENERATION/SLOT, GENERATION/SLOT/totals, PREFIX.sink.merged.totals or "
-    "PREFIX.sink.PARTITION.shares",
+    "PREFIX.QUERY.PARTITION.shares",
     headers_of({OMITTED_HEADER: OMITTED_BYTES}),
     topic=STATE,
 )
 REMOVED_STATE = RecordType(
     "removed_slot_state",
-    "The generation of the slot was replaced.",
+    "The generation of the slot, or the query of the shares, was replaced.",
     NULL,
-    "GENERATION/SLOT or GENERATION/SLOT/totals",
+    "GENERATION/SLOT, GENERATION/SLOT/totals or PREFIX.QUERY.PARTITION.shares",
     topic=STATE,
 )

@@ -207,6 +207,23 @@ def merge_shares(blobs: Sequence[bytes]) -> Evaluation:
     )
 
 
+def chain_shares(former: bytes, blob: bytes) -> bytes:
+    """Return the share in two consecutive blocks; see `ConditionKind.chain_shares`."""
+    before, share = SlotShare.from_bytes(former), SlotShare.from_bytes(blob)
+    local = LocalList(before.local.before, [*before.local.steps, *share.local.steps])
+    if not share.condition.every:
+        # The net change of one block, not of two.
+        local = _net_list(local, share.moment.as_of_us)
+    moment = share.moment._replace(
+        previous_us=before.moment.previous_us,
+        built=before.moment.built or share.moment.built,
+        is_late=before.moment.is_late or share.moment.is_late,
+        is_lost=before.moment.is_lost or share.moment.is_lost,
+    )
+    arrived_us = {**before.arrived_us, **share.arrived_us}
+    return SlotShare(share.condition, moment, local, arrived_us).to_bytes()
+
+
 def _net_list(local: LocalList, as_of_us: int) -> LocalList:
     """Return a local list in which all sets of the block take effect in one step.
 

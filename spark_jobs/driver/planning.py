@@ -28,6 +28,7 @@ from spark_jobs.errors import (
     RescaleRefusedError,
     UnequalSlotsError,
 )
+from spark_jobs.sink.kept_shares import former_keys
 from spark_jobs.sink.marker import METRICS_KEY, totals_key
 from spark_jobs.sink.ownership import MERGED, sink_id
 from spark_jobs.sink.state_topic import read_state
@@ -311,11 +312,21 @@ def adopt_plan(checkpoint: Checkpoint, plan: Plan) -> Layout:
     return plan.layout
 
 
-def remove_former(settings: Settings, layout: Layout) -> None:
-    """Remove the records of former generations, once all slots of the layout have written."""
+def remove_former(settings: Settings, layout: Layout, query: str | None) -> None:
+    """Remove the records of former generations and queries, once all slots have written.
+
+    Parameters
+    ----------
+    settings : Settings
+        Settings of the job.
+    layout : Layout
+        Layout of the query.
+    query : str or None
+        Id of the query.
+    """
     topic = settings.topics.state
     values = read_state(settings.client, topic)
     generations = read_generations(values)
     if generations and generations[0].number == layout.generation and generations[0].is_complete:
         former = [key for key in values if generation_of(key) not in (None, layout.generation)]
-        remove_records(settings.client, topic, former)
+        remove_records(settings.client, topic, former + former_keys(values, query))

@@ -92,7 +92,7 @@ class Rebuilding:
             used - {*plan.changed_topics(in_force)}, config.name, config.id, config.epoch
         )
         if parts.checkpoint.completed_batch() >= 0 and plan.is_reached(completed):
-            remove_former(parts.settings, self._layout)
+            remove_former(parts.settings, self._layout, parts.checkpoint.query_id())
             remove_plan(parts.checkpoint)
             self._plan = plan = None
         return plan

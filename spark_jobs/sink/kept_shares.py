@@ -2,7 +2,8 @@
 
 A task writes the shares of its slots in the transaction of its output. The job may be killed before
 the driver has merged them. With its checkpoint, Spark repeats the batch. Without it, the next job
-finds the shares here (`spark_jobs.sink.merged.write_kept`).
+finds the shares here (`spark_jobs.sink.merged`). They are removed when its query has reached the
+positions of all slots.
 """
 
 from __future__ import annotations
@@ -60,19 +61,27 @@ class KeptShares(NamedTuple):
             "format": _FORMAT,
             "shares": [b64encode(it).decode() for it in self.blobs],
         }
-        key = f"{target.transactional_id}{_KEY}".encode()
+        key = f"{target.group}{_KEY}".encode()
         return Record(target.topics.state, key, orjson.dumps(value))
 
     @classmethod
-    def newest(cls, values: Mapping[bytes, bytes]) -> Self | None:
-        """Return the newest shares; None if they are missing, or another version wrote them.
+    def newest(cls, values: Mapping[bytes, bytes], present: str | None) -> Self | None:
+        """Return the newest shares of former queries.
 
         Parameters
         ----------
         values : mapping of bytes to bytes
             Newest value of each key of the state topic.
+        present : str or None
+            Id of the present query.
+
+        Returns
+        -------
+        KeptShares or None
+            None if they are missing, or another version of this software wrote them.
         """
-        found = [orjson.loads(it) for key, it in values.items() if key.endswith(_KEY.encode())]
+        kept = (orjson.loads(it) for key, it in values.items() if key.endswith(_KEY.encode()))
+        found = [it for it in kept if it["query"] != present]
         if not found:
             return None
         last = max(found, key=lambda it: (it["claim"], it["next_batch"]))
@@ -86,3 +95,18 @@ class KeptShares(NamedTuple):
         if any(it["format"] != _FORMAT for it in mine):
             return None
         return cls(query, batch, [b64decode(blob) for it in mine for blob in it["shares"]])
+
+
+def former_keys(values: Mapping[bytes, bytes], present: str | None) -> list[bytes]:
+    """Return the keys of the shares of former queries.
+
+    Parameters
+    ----------
+    values, present
+        See `KeptShares.newest`.
+    """
+    return [
+        key
+        for key, it in values.items()
+        if key.endswith(_KEY.encode()) and orjson.loads(it)["query"] != present
+    ]

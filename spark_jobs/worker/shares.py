@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from correlation.buffers.columns import BytesColumn
 from correlation.buffers.packing import pack_columns, unpack_columns
 from correlation.operators import Share
+from correlation.shares import chain_shares
 from spark_jobs.worker.envelope import compressed, decompressed
 
 if TYPE_CHECKING:
@@ -18,8 +19,8 @@ class SlotShares(NamedTuple):
 
     Parameters
     ----------
-    slots : int
-        Number of slots of the job.
+    slot, slots : int
+        Number of the slot, and number of slots of the job.
     detected_at_us : int
         Time at which the slot's correlation completed, in µs since 1970.
     shares : sequence of Share
@@ -28,6 +29,7 @@ class SlotShares(NamedTuple):
         Packed records to be written after the merged results.
     """
 
+    slot: int
     slots: int
     detected_at_us: int
     shares: Sequence[Share]
@@ -39,7 +41,12 @@ class SlotShares(NamedTuple):
         names = [
             [it.kind, it.condition, it.version, it.has_changes, it.is_live] for it in self.shares
         ]
-        meta = {"slots": self.slots, "detected_at": self.detected_at_us, "shares": names}
+        meta = {
+            "slot": self.slot,
+            "slots": self.slots,
+            "detected_at": self.detected_at_us,
+            "shares": names,
+        }
         later = BytesColumn.from_list(list(self.later))
         return compressed(pack_columns({"blob": blobs, "later": later}, meta))
 
@@ -55,4 +62,9 @@ class SlotShares(NamedTuple):
             )
         ]
         later = cast("BytesColumn", columns["later"]).to_list()
-        return cls(meta["slots"], meta["detected_at"], shares, later)
+        return cls(meta["slot"], meta["slots"], meta["detected_at"], shares, later)
+
+    def after(self, former: SlotShares) -> SlotShares:
+        """Return the shares of this batch and of the batch before as those of one batch."""
+        shares = chain_shares(former.shares, self.shares)
+        return self._replace(shares=shares, later=[*former.later, *self.later])
