@@ -297,13 +297,17 @@ class Installation(Generic[L]):
         self._wait(are_gone, "processes of an earlier job are left")
 
     def _has_its_executors(self) -> bool:
-        """Return whether the present job, and no other, has an executor of each worker."""
+        """Return whether the present job, and no other, has an executor of each worker.
+
+        A master that is killed while it replaces an executor may launch another one beside it.
+        """
         if self.cluster is None:
             return True
         applications = self.cluster.applications()
         lines = [command_line(it) for it in self.executors()]
         is_own = [f"--app-id {applications[0]} " in it for it in lines] if applications else []
-        return len(applications) == 1 and len(is_own) == WORKERS and all(is_own)
+        workers = {it.partition("--worker-url ")[2].partition(" ")[0] for it in lines}
+        return len(applications) == 1 and len(workers) == WORKERS and all(is_own)
 
     def lose_checkpoint(self, *, kills: bool = False) -> None:
         """Stop or kill the job, remove its checkpoint, and start it again."""
