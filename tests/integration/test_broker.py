@@ -67,7 +67,7 @@ def test_second_producer_fences_the_first_when_it_has_the_same_transactional_id(
 def test_offsets_for_times_finds_the_first_record_from_a_time_on(
     kafka_bootstrap: str, topic_prefix: str
 ) -> None:
-    create_topics(kafka_bootstrap, {topic_prefix: 1}, {"retention.ms": "-1"})
+    create_topics(kafka_bootstrap, {topic_prefix: 1})
     times = [1_700_000_000_000, 1_700_000_001_000, 1_700_000_002_000]
     produce(kafka_bootstrap, topic_prefix, [Sent(b"x", timestamp_ms=at) for at in times])
     consumer = Consumer({"bootstrap.servers": kafka_bootstrap, "group.id": topic_prefix})

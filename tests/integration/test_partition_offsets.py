@@ -69,7 +69,7 @@ class CountingConsumer(UserConsumer):
 
 def test_offsets_of_a_time_are_those_of_the_first_records_from_it_on(kafka_bootstrap: str) -> None:
     topic = f"offsets-{uuid.uuid4().hex}"
-    create_topics(kafka_bootstrap, {topic: 3}, {"retention.ms": "-1"})
+    create_topics(kafka_bootstrap, {topic: 3})
     records = [Sent(b"", partition=0, timestamp_ms=at) for at in (1_000, 2_000, 3_000)]
     produce(kafka_bootstrap, topic, [*records, Sent(b"", partition=1, timestamp_ms=1_000)])
     consumer = CountingConsumer({"bootstrap.servers": kafka_bootstrap, "group.id": "offsets"})

@@ -224,8 +224,8 @@ def test_id_that_is_not_found_says_where_it_was_looked_for(service: Service) -> 
 def test_lookup_is_bounded_by_records_and_by_time(kafka_bootstrap: str) -> None:
     settings = fresh_settings(kafka_bootstrap, explain_records=20)
     topic = f"{settings.prefix}-a{next(_NUMBERS) + 1}"
-    # Stamped by the sender, so that the range is the test's own; Kafka keeps these old records.
-    create_topics(kafka_bootstrap, {topic: 2}, {"retention.ms": "-1"})
+    # Stamped by the sender, so that the range is the test's own.
+    create_topics(kafka_bootstrap, {topic: 2})
     with running(settings) as service:
         path = put_pair(service)
         assert topic == topic_of(service, path, "a")

@@ -56,8 +56,6 @@ FORMATS = {
 }
 _ABOUT, _LATER = "about.json", "later"
 _TAKES_LARGE = {"max.message.bytes": str(16 * 1024 * 1024)}
-# The records of a fixture are old.
-_KEPT = {"retention.ms": "-1"}
 
 
 def present_formats() -> dict[str, str]:
@@ -244,7 +242,7 @@ def restore(bootstrap: str, prefix: str, folder: Path) -> Fixture:
     ends = before.ends
     for name, partitions in ends.items():
         policy = "compact" if name in before.compacted else "delete"
-        settings = {**_TAKES_LARGE, **_KEPT, "cleanup.policy": policy}
+        settings = {**_TAKES_LARGE, "cleanup.policy": policy}
         create_topics(bootstrap, {name: len(partitions)}, settings)
     fixture = Fixture.read(folder, prefix, {it: topic_id(bootstrap, it) for it in ends})
     for name, lines in fixture.topics.items():

@@ -61,13 +61,17 @@ def create_topics(
 ) -> None:
     """Create topics, given as name → number of partitions, and wait until they exist.
 
+    Records stay unless `config` has a `retention.ms`. Otherwise Kafka removes those with old
+    timestamps within minutes.
+
     Raises
     ------
     KafkaException
         When a topic cannot be created.
     """
+    settings = {"retention.ms": "-1", **(config or {})}
     new = [
-        NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(config or {}))
+        NewTopic(name, num_partitions=partitions, replication_factor=1, config=settings)
         for name, partitions in topics.items()
     ]
     # The client is kept in a variable: its requests end when it is collected.
