@@ -212,9 +212,6 @@ class ConditionKind:
         `(blobs) -> Evaluation` of the shares of one version of a condition in a block, one from
         each slot (`correlation.operators.Share`). Its alarms and counts are added to the totals,
         and its gauges replace those of the merge before. None: its operators return no shares.
-    chain_shares : callable or None
-        `(former, blob) -> blob` of the shares of a slot in two consecutive blocks: the share in a
-        block with the records of both. None if `merge_shares` is None.
     named_streams : callable or None
         `(values) -> NamedStream of each stream` that a document names, in which fields may be
         missing or not valid. None: the fields of type stream.
@@ -307,7 +304,6 @@ class ConditionKind:
     lists: Lists | None = None
     withdraw: Callable[[Any, Mapping[str, StreamBuffer], bytes], Evaluation] | None = None
     merge_shares: Callable[[Sequence[bytes]], Evaluation] | None = None
-    chain_shares: Callable[[bytes, bytes], bytes] | None = None
     measure: Callable[
         [Any, Mapping[str, Stream], Mapping[str, StreamSample], Load], dict[str, Any]
     ] = _no_measures

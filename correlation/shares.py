@@ -33,32 +33,6 @@ class Merged(NamedTuple):
     is_live: bool = False
 
 
-def chain_shares(former: Sequence[Share], shares: Sequence[Share]) -> list[Share]:
-    """Return the shares of a slot in two consecutive blocks as those of one block.
-
-    Parameters
-    ----------
-    former, shares : sequence of Share
-        Shares of the slot in the first and in the second block. A condition with several shares in
-        a block has none that can be chained: those of the first block are left out.
-    """
-    before: dict[tuple[str, str, int], list[Share]] = {}
-    for it in former:
-        before.setdefault((it.kind, it.condition, it.version), []).append(it)
-    now = Counter((it.kind, it.condition, it.version) for it in shares)
-    found = []
-    for it in shares:
-        mine = before.get((it.kind, it.condition, it.version), [])
-        chain = KINDS[it.kind].chain_shares if it.blob else None
-        if chain is None or len(mine) != 1 or now[it.kind, it.condition, it.version] != 1:
-            found.append(it)
-        else:
-            blob = chain(mine[0].blob, it.blob)
-            found.append(it._replace(blob=blob, has_changes=mine[0].has_changes or it.has_changes))
-    # A condition that ended in the first block.
-    return [it for name, mine in before.items() if name not in now for it in mine] + found
-
-
 def merge_shares(slots: Sequence[Sequence[Share]]) -> list[Merged]:
     """Merge the shares of a block.
 

@@ -223,12 +223,13 @@ def _run_job(
         layout = replace_query(
             checkpoint, session, layout, settings, state, slots, start, missing, find_written
         )
-    if read_plan(checkpoint) is not None:
+    if (plan := read_plan(checkpoint)) is not None:
         # Imported late: it takes a second.
         from spark_jobs.sink.merged import write_kept  # noqa: PLC0415 - see above
 
         options = SinkOptions(settings.prefix, settings.client, owner, marks)
-        write_kept(state, options, checkpoint.query_id())
+        former = {it.checkpoint for it in plan.slots if it is not None}
+        write_kept(state, options, former, checkpoint.query_id())
     checkpoint.remove_other_queries()
     config_topic = ConfigTopic(
         checkpoint,

@@ -274,7 +274,8 @@ MARK = RecordType(
 _KEPT_SHARES: dict[str, Schema] = {
     **_MARK,
     "query": described(STRING, "Id of the query."),
-    "claim": described(POSITIVE, "Number of the claim of the job."),
+    "checkpoint": described(STRING, "Id of the checkpoint."),
+    "at": described(COUNT, "Time of the record, in µs since 1970."),
     "format": described(POSITIVE, "Version of the shares."),
     "shares": described(
         list_of(STRING), "Share of each slot in merged results, in Base64; the content may change."
@@ -308,7 +309,7 @@ _TOO_LARGE: dict[str, Schema] = {
     "checkpoint": STRING,
     "slots": POSITIVE,
     **{name: _MARK[name] for name in ("group", "next_batch")},
-    **{name: _KEPT_SHARES[name] for name in ("query", "claim", "format")},
+    **{name: _KEPT_SHARES[name] for name in ("query", "at", "format")},
     "error": constant(Reason.TOO_LARGE.value),
     "omitted_bytes": COUNT,
 }
@@ -319,7 +320,7 @@ OMITTED_STATE = RecordType(
     "shares, changes of merged results may be lost with the checkpoint.",
     object_of(
         _TOO_LARGE,
-        ["checkpoint", "slots", "group", "next_batch", "query", "claim", "format"],
+        ["checkpoint", "slots", "group", "next_batch", "query", "at", "format"],
     ),
     "GENERATION/SLOT, GENERATION/SLOT/totals, PREFIX.sink.merged.totals or "
     "PREFIX.QUERY.PARTITION.shares",

@@ -207,33 +207,6 @@ def merge_shares(blobs: Sequence[bytes]) -> Evaluation:
     )
 
 
-def chain_shares(former: bytes, blob: bytes) -> bytes:
-    """Return the share in two consecutive blocks; see `ConditionKind.chain_shares`."""
-    before, share = SlotShare.from_bytes(former), SlotShare.from_bytes(blob)
-    if share.moment.is_lost:
-        # The list is replaced or withdrawn.
-        return blob
-    steps, local = [*before.local.steps], share.local
-    if share.moment.built:
-        # Lists are built before sets take effect.
-        count = sum(it.order[0] == BUILT for it in local.steps)
-        steps += local.steps[:count]
-        steps = [_net_step(before.local.before, steps, (BUILT, *NET), share.moment.previous_us)]
-        local = local._replace(steps=local.steps[count:])
-    local = LocalList(before.local.before, [*steps, *local.steps])
-    if not share.condition.every:
-        # The net change of one block, not of two.
-        local = _net_list(local, share.moment.as_of_us)
-    moment = share.moment._replace(
-        previous_us=before.moment.previous_us,
-        built=before.moment.built or share.moment.built,
-        is_late=before.moment.is_late or share.moment.is_late,
-        is_lost=before.moment.is_lost,
-    )
-    arrived_us = {**before.arrived_us, **share.arrived_us}
-    return SlotShare(share.condition, moment, local, arrived_us).to_bytes()
-
-
 def _net_list(local: LocalList, as_of_us: int) -> LocalList:
     """Return a local list in which all sets of the block take effect in one step.
 
@@ -244,19 +217,11 @@ def _net_list(local: LocalList, as_of_us: int) -> LocalList:
     before = {*local.before}
     for step in built:
         before = before.difference(step.left).union(step.entered)
-    net = _net_step(before, local.steps[len(built) :], (ADVANCED, *NET), as_of_us)
-    return LocalList(local.before, [*built, net])
-
-
-def _net_step(
-    before: Iterable[ListedPair], steps: Iterable[Step], order: Order, time_us: int
-) -> Step:
-    """Return the net change of steps."""
-    first = {*before}
-    after = first
-    for step in steps:
+    after = before
+    for step in local.steps[len(built) :]:
         after = after.difference(step.left).union(step.entered)
-    return Step(order, time_us, [*(first - after)], [*(after - first)])
+    net = Step((ADVANCED, *NET), as_of_us, [*(before - after)], [*(after - before)])
+    return LocalList(local.before, [*built, net])
 
 
 def _describe_change(condition: TopKCondition, moment: Moment, change: _Change) -> Iterator[Move]:

@@ -166,6 +166,6 @@ def producer_of(target: Target, properties: Properties) -> PartitionProducer:
     return _producers[target]
 
 
-def close_producer(target: Target) -> None:
-    """Close this process' producer for a part of the sink, which another process will open."""
+def drop_producer(target: Target) -> None:
+    """Drop this process' producer for a part of the sink, which another process will open."""
     _producers.pop(target, None)

@@ -2,13 +2,15 @@
 
 A task writes the shares of its slots in the transaction of its output. The job may be killed before
 the driver has merged them. With its checkpoint, Spark repeats the batch. Without it, the next job
-finds the shares here (`spark_jobs.sink.merged`). They are removed when its query has reached the
-positions of all slots.
+finds the shares here (`spark_jobs.sink.merged.write_kept`). They are removed when its query has
+reached the positions of all slots.
 """
 
 from __future__ import annotations
 
+import time
 from base64 import b64decode, b64encode
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import orjson
@@ -16,7 +18,7 @@ import orjson
 from spark_jobs.worker.envelope import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from spark_jobs.sink.transactions import Target
 
@@ -57,7 +59,8 @@ class KeptShares(NamedTuple):
             "group": target.group,
             "next_batch": self.batch + 1,
             "query": self.query,
-            "claim": target.owner.number,
+            "checkpoint": target.owner.checkpoint,
+            "at": time.time_ns() // 1_000,
             "format": _FORMAT,
             "shares": [b64encode(it).decode() for it in self.blobs],
         }
@@ -65,13 +68,17 @@ class KeptShares(NamedTuple):
         return Record(target.topics.state, key, orjson.dumps(value))
 
     @classmethod
-    def newest(cls, values: Mapping[bytes, bytes], present: str | None) -> Self | None:
+    def newest(
+        cls, values: Mapping[bytes, bytes], checkpoints: Collection[str], present: str | None
+    ) -> Self | None:
         """Return the newest shares of former queries.
 
         Parameters
         ----------
         values : mapping of bytes to bytes
             Newest value of each key of the state topic.
+        checkpoints : collection of str
+            Ids of the checkpoints of the former queries.
         present : str or None
             Id of the present query.
 
@@ -81,20 +88,23 @@ class KeptShares(NamedTuple):
             None if they are missing, or another version of this software wrote them.
         """
         kept = (orjson.loads(it) for key, it in values.items() if key.endswith(_KEY.encode()))
-        found = [it for it in kept if it["query"] != present]
+        # A record that exceeds max.message.bytes has no shares.
+        found = [
+            it
+            for it in kept
+            if it["format"] == _FORMAT
+            and it["checkpoint"] in checkpoints
+            and it["query"] != present
+            and "shares" in it
+        ]
         if not found:
             return None
-        last = max(found, key=lambda it: (it["claim"], it["next_batch"]))
-        query, batch = last["query"], last["next_batch"] - 1
-        # A record that exceeds max.message.bytes has no shares.
+        last = max(found, key=itemgetter("at"))
         mine = [
-            it
-            for it in found
-            if (it["query"], it["next_batch"]) == (query, batch + 1) and it.get("shares")
+            it for it in found if all(it[name] == last[name] for name in ("query", "next_batch"))
         ]
-        if any(it["format"] != _FORMAT for it in mine):
-            return None
-        return cls(query, batch, [b64decode(blob) for it in mine for blob in it["shares"]])
+        blobs = [b64decode(blob) for it in mine for blob in it["shares"]]
+        return cls(last["query"], last["next_batch"] - 1, blobs)
 
 
 def former_keys(values: Mapping[bytes, bytes], present: str | None) -> list[bytes]:
@@ -103,7 +113,7 @@ def former_keys(values: Mapping[bytes, bytes], present: str | None) -> list[byte
     Parameters
     ----------
     values, present
-        See `KeptShares.newest`.
+        As of `KeptShares.newest`.
     """
     return [
         key

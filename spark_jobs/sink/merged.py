@@ -6,11 +6,9 @@ wherever the job was killed. The totals are in the state topic, with the mark to
 their metrics are in the metrics topic, like those of the slots. A process keeps the totals that it
 has written, and reads those that another process has written.
 
-If the job is killed before the driver merges, and its checkpoint is lost, the next job finds the
-shares that the slots have kept in the state topic. If all slots have written the batch, it merges
-them under the mark of the former query (`write_kept`). Otherwise the slots that have not written it
-evaluate it with their first batch; the shares of the others are chained to those of their first
-batch. The marks say what was merged.
+If the job is killed before the driver merges, and its checkpoint is lost, the next job merges the
+shares that the slots have kept in the state topic, under the mark of the former query. The mark
+says whether they were merged.
 """
 
 from __future__ import annotations
@@ -23,8 +21,8 @@ import orjson
 
 from correlation.engine.merged import MergedTotals
 from correlation.errors import UnknownRecordVersionError
-from correlation.shares import merge_shares
-from spark_jobs.sink.batches import close_producer, mark_group, merge_target, producer_of
+from correlation.shares import MissingShareError, merge_shares
+from spark_jobs.sink.batches import drop_producer, mark_group, merge_target, producer_of
 from spark_jobs.sink.kept_shares import KeptShares
 from spark_jobs.sink.marker import METRICS_KEY, TOTALS_VERSION, read_marks, totals_key
 from spark_jobs.sink.ownership import MERGED
@@ -34,7 +32,7 @@ from spark_jobs.worker.results import pack_results
 from spark_jobs.worker.shares import SlotShares
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from correlation.shares import Merged
     from spark_jobs.settings import Properties
@@ -72,9 +70,7 @@ def write_merged(batch: int, query: str, blobs: Sequence[bytes], options: SinkOp
         A slot has no share.
     """
     target = merge_target(options.prefix, query, options.owner, options.marks)
-    shares: Sequence[SlotShares] = [SlotShares.from_bytes(blob) for blob in blobs]
-    if batch == 0:
-        shares = _chained(shares, query, target, options)
+    shares = [SlotShares.from_bytes(blob) for blob in blobs]
     rest = shares[0].slots - len(shares)
     merged = merge_shares([*(it.shares for it in shares), *[()] * rest])
     detected_at_us = max(it.detected_at_us for it in shares)
@@ -97,59 +93,40 @@ def write_merged(batch: int, query: str, blobs: Sequence[bytes], options: SinkOp
         _remember(target, batch + 1, totals.value)
 
 
-def write_kept(values: Mapping[bytes, bytes], options: SinkOptions, present: str | None) -> None:
-    """Write the merged results of a former query whose slots have all written their last batch.
+def write_kept(
+    values: Mapping[bytes, bytes],
+    options: SinkOptions,
+    checkpoints: Collection[str],
+    present: str | None,
+) -> None:
+    """Write the merged results of the newest kept shares, if a former query has not written them.
 
-    The producer of merged results of this process is closed afterwards.
+    The producer of merged results of this process is dropped afterwards.
 
     Parameters
     ----------
-    values : mapping of bytes to bytes
-        Newest value of each key of the state topic.
+    values, checkpoints, present
+        See `KeptShares.newest`.
     options : SinkOptions
         Options of the sink.
-    present : str or None
-        Id of the present query.
     """
-    kept = _not_merged(values, options.prefix, present)
-    if kept is not None and _is_complete(kept):
-        write_merged(kept.batch, kept.query, kept.blobs, options)
-        close_producer(merge_target(options.prefix, kept.query, options.owner, options.marks))
-
-
-def _not_merged(
-    values: Mapping[bytes, bytes], prefix: str, present: str | None
-) -> KeptShares | None:
-    """Return the newest shares of former queries unless their merged results were written."""
-    kept = KeptShares.newest(values, present)
+    marks = read_marks(values)
+    if present is not None and mark_group(options.prefix, present, MERGED) in marks:
+        # It has replaced the mark of the former query.
+        return
+    kept = KeptShares.newest(values, checkpoints, present)
     if kept is None:
-        return None
-    is_merged = read_marks(values).get(mark_group(prefix, kept.query, MERGED), 0) > kept.batch
-    return None if is_merged else kept
-
-
-def _is_complete(kept: KeptShares) -> bool:
-    """Return whether all slots have written the batch."""
-    return len(kept.blobs) == max((SlotShares.from_bytes(it).slots for it in kept.blobs), default=0)
-
-
-def _chained(
-    shares: Sequence[SlotShares], query: str, target: Target, options: SinkOptions
-) -> Sequence[SlotShares]:
-    """Return the shares of the first batch, chained to those of a former query.
-
-    These are shares of the last batch of the former query, if only some slots have written it.
-    """
-    if producer_of(target, options.properties).next_batch():
-        return shares
-    values = read_state(options.properties, target.topics.state, _READ_SECONDS)
-    kept = _not_merged(values, options.prefix, query)
-    if kept is None or _is_complete(kept):
-        return shares
-    _log.info("merging what some slots have written in batch %d of the former query", kept.batch)
-    former = {it.slot: it for it in map(SlotShares.from_bytes, kept.blobs)}
-    found = [it.after(former.pop(it.slot)) if it.slot in former else it for it in shares]
-    return [*found, *former.values()]
+        return
+    target = merge_target(options.prefix, kept.query, options.owner, options.marks)
+    if marks.get(target.group, 0) > kept.batch:
+        return
+    try:
+        if producer_of(target, options.properties).next_batch() <= kept.batch:
+            write_merged(kept.batch, kept.query, kept.blobs, options)
+    except MissingShareError as error:
+        _log.warning("changes of merged results in the last batch are not written: %s", error)
+    finally:
+        drop_producer(target)
 
 
 class _TotalsAfter:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from correlation.buffers.columns import BytesColumn
 from correlation.buffers.packing import pack_columns, unpack_columns
 from correlation.operators import Share
-from correlation.shares import chain_shares
 from spark_jobs.worker.envelope import compressed, decompressed
 
 if TYPE_CHECKING:
@@ -19,8 +18,8 @@ class SlotShares(NamedTuple):
 
     Parameters
     ----------
-    slot, slots : int
-        Number of the slot, and number of slots of the job.
+    slots : int
+        Number of slots of the job.
     detected_at_us : int
         Time at which the slot's correlation completed, in µs since 1970.
     shares : sequence of Share
@@ -29,7 +28,6 @@ class SlotShares(NamedTuple):
         Packed records to be written after the merged results.
     """
 
-    slot: int
     slots: int
     detected_at_us: int
     shares: Sequence[Share]
@@ -41,12 +39,7 @@ class SlotShares(NamedTuple):
         names = [
             [it.kind, it.condition, it.version, it.has_changes, it.is_live] for it in self.shares
         ]
-        meta = {
-            "slot": self.slot,
-            "slots": self.slots,
-            "detected_at": self.detected_at_us,
-            "shares": names,
-        }
+        meta = {"slots": self.slots, "detected_at": self.detected_at_us, "shares": names}
         later = BytesColumn.from_list(list(self.later))
         return compressed(pack_columns({"blob": blobs, "later": later}, meta))
 
@@ -62,9 +55,4 @@ class SlotShares(NamedTuple):
             )
         ]
         later = cast("BytesColumn", columns["later"]).to_list()
-        return cls(meta["slot"], meta["slots"], meta["detected_at"], shares, later)
-
-    def after(self, former: SlotShares) -> SlotShares:
-        """Return the shares of this batch and of the batch before as those of one batch."""
-        shares = chain_shares(former.shares, self.shares)
-        return self._replace(shares=shares, later=[*former.later, *self.later])
+        return cls(meta["slots"], meta["detected_at"], shares, later)

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from correlation.engine.blocks import Block, Control, Outcome
 from correlation.engine.heartbeats import CLOSED, RESET, Heartbeat
-from correlation.shares import chain_shares
 from tests.conformance.test_topk import Case, cases, draw_arrivals, expected_lists
 from tests.support.query_slots import watermarks_of
 from tests.support.topk import (
@@ -167,40 +166,6 @@ def test_p_topk_merge_events_that_are_sent_again_with_other_tokens_are_one_set(
         plain.apply(other)
         assert merged.present == plain.present
     assert merged.present
-
-
-@pytest.mark.parametrize("report", ["batch", "every"])
-@pytest.mark.parametrize("seed", range(12))
-def test_p_topk_merge_slots_that_are_a_batch_apart_write_the_records_of_one_cell(
-    seed: int, report: str
-) -> None:
-    """Slots that were killed a batch apart: the others evaluate it with the next one."""
-    rng = random.Random(seed)  # noqa: S311 - a reproducible choice, no secret
-    tagged = [
-        Tagged(it, it, frozenset(rng.sample("abcde", 3)), partition=it % 2, offset=it // 2)
-        for it in range(60)
-    ]
-    fields = {"k": rng.choice([1, 3, 8]), "window_us": rng.choice([5, 15]), "report": report}
-    single, cells = GridSlots(1, 1), GridSlots(3, 3)
-    begin = make_tag_block(tagged[:20], [topk_control(0, fields)])
-    assert read_records(cells.advance(begin)) == read_records(single.advance(begin))
-    both = make_tag_block(tagged[20:])
-    joined, first, second = map(
-        cells.spread, (both, make_tag_block(tagged[20:40]), make_tag_block(tagged[40:]))
-    )
-    outcomes = []
-    ahead = rng.sample(range(3), rng.choice([1, 2]))
-    for number, slot in enumerate(cells.slots):
-        if number not in ahead:
-            outcomes.append(slot.advance(joined[number]))
-            continue
-        former = slot.advance(first[number])
-        outcome = slot.advance(second[number])
-        shares = chain_shares(former.shares, outcome.shares)
-        outcomes.append(replace(outcome, shares=tuple(shares)))
-    found = read_records(cells.merge(outcomes))
-    assert found == read_records(single.advance(both))
-    assert found
 
 
 @pytest.mark.parametrize("groups", [(3, 1), (1, 3), (3, 2), (2, 2)])

@@ -1,6 +1,6 @@
 """Faults of the crash matrix: a victim, a moment, and how the victim is hit.
 
-A seed determines a fault. Seeds from 1,000 on are those of a Spark standalone cluster, whose
+A seed determines a fault. Seeds from 1,000 to 1,999 are those of a Spark standalone cluster, whose
 executors, workers and master are processes of their own. With seeds from 2,000 on, the whole job is
 killed and its checkpoint is removed. The numbers of victims and of moments have no common divisor,
 so that as many consecutive seeds as the matrix has cells aim at every cell once.

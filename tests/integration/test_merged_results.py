@@ -25,23 +25,19 @@ from spark_jobs.sink.options import SinkOptions
 from spark_jobs.sink.sink import KafkaWriter, Written
 from spark_jobs.worker.shares import SlotShares
 from tests.support.claims import claim
-from tests.support.kafka import Sent, create_topics, produce, read_committed
+from tests.support.kafka import create_topics, read_committed
 from tests.support.records import built_in_checker
 from tests.support.topk import GridSlots, Tagged, make_tag_block, topk_control
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pyspark.sql.datasource import WriterCommitMessage
 
-    from correlation.engine.blocks import Outcome
     from spark_jobs.settings import Properties
 
 pytestmark = pytest.mark.kafka
 
 QUERY = "q"
 SLOTS = 3
-CONTROLS = [topk_control(0, {"window_us": 100})]
 
 
 class Merger:
@@ -62,28 +58,18 @@ class Merger:
         self.rng = random.Random(3)  # noqa: S311 - a reproducible choice, no secret
         self.sent = 0
 
-    def draw(self) -> list[Tagged]:
-        """Return the next sets."""
-        begin = self.sent
-        self.sent += 10
-        return [
+    def evaluate(self) -> list[WriterCommitMessage | None]:
+        """Evaluate a block; return the messages of two tasks, of which one serves two slots."""
+        controls = [] if self.sent else [topk_control(0, {"window_us": 100})]
+        tagged = [
             Tagged(
                 it, it, frozenset(self.rng.sample("abcdef", 3)), partition=it % 2, offset=it // 2
             )
-            for it in range(begin, self.sent)
+            for it in range(self.sent, self.sent + 10)
         ]
-
-    def evaluate(self) -> list[WriterCommitMessage | None]:
-        """Evaluate a block; return the messages of its tasks."""
-        controls = [] if self.sent else CONTROLS
-        return self.messages(self.slots.outcomes(make_tag_block(self.draw(), controls)))
-
-    def messages(self, outcomes: Sequence[Outcome]) -> list[WriterCommitMessage | None]:
-        """Return the messages of two tasks, of which one serves all slots but the first."""
-        blobs = [
-            SlotShares(slot, SLOTS, self.sent, it.shares).to_bytes()
-            for slot, it in enumerate(outcomes)
-        ]
+        self.sent += 10
+        outcomes = self.slots.outcomes(make_tag_block(tagged, controls))
+        blobs = [SlotShares(SLOTS, self.sent, it.shares).to_bytes() for it in outcomes]
         first, second = tuple(blobs[:1]), tuple(blobs[1:])
         return [Written(0), Written(4, self.query, first), Written(0, self.query, second)]
 
@@ -189,15 +175,13 @@ def test_removed_condition_has_no_totals(merger: Merger) -> None:
     merger.writer.commit(merger.evaluate(), 0)
     before = merger.metrics()
     assert before["counters"] != []
-    removed = SlotShares(0, SLOTS, 98, [Share("", "unknown", 0, b"")]).to_bytes()
+    removed = SlotShares(SLOTS, 98, [Share("", "unknown", 0, b"")]).to_bytes()
     merger.writer.commit([Written(0, QUERY, (removed,) * SLOTS)], 1)
     assert merger.metrics() == before
     # The list is withdrawn before.
     merger.slots.outcomes(make_tag_block([], [topk_control(8, {}, 2, paused=True)]))
     outcomes = merger.slots.outcomes(make_tag_block([], [Control(9, b"condition/t", None)]))
-    blobs = tuple(
-        SlotShares(slot, SLOTS, 99, it.shares).to_bytes() for slot, it in enumerate(outcomes)
-    )
+    blobs = tuple(SlotShares(SLOTS, 99, it.shares).to_bytes() for it in outcomes)
     merger.renew()
     merger.writer.commit([Written(0, QUERY, blobs)], 2)
     found = merger.metrics()
@@ -240,63 +224,43 @@ def test_kept_shares_are_merged_once_by_a_job_without_checkpoint(merger: Merger)
     assert len(kept) == len(messages) - 1
     merger.renew()
     options = merger.writer.options
+    checkpoints = {options.owner.checkpoint}
     # The present query repeats its batch itself.
-    sink_merged.write_kept(kept, options, merger.query)
-    # The mark of the former query is beyond the batch.
-    mark = {"v": 1, "group": merge_target(merger.prefix, QUERY, options.owner, {}).group}
-    marked = {**kept, b"mark": orjson.dumps({**mark, "next_batch": 6})}
-    sink_merged.write_kept(marked, options, None)
+    sink_merged.write_kept(kept, options, checkpoints, merger.query)
+    # Another job has continued with another checkpoint.
+    sink_merged.write_kept(kept, options, {"other"}, None)
+    # The mark of the former query is beyond the batch, or the present query has replaced it.
+    for query, present in ((QUERY, None), ("present", "present")):
+        group = merge_target(merger.prefix, query, options.owner, {}).group
+        mark = orjson.dumps({"v": 1, "group": group, "next_batch": 6})
+        sink_merged.write_kept({**kept, b"mark": mark}, options, checkpoints, present)
     assert merger.written() == first
-    sink_merged.write_kept(kept, options, None)
+    sink_merged.write_kept(kept, options, checkpoints, None)
     merged = merger.written()
     assert len(merged) > len(first)
     merger.check_totals()
-    # Killed before its query began, the job merges again.
+    # Killed before its query began, the job finds the same records.
     merger.renew()
-    sink_merged.write_kept(kept, options, None)
+    sink_merged.write_kept(kept, options, checkpoints, None)
     merger.writer.commit(messages, 5)
     assert merger.written() == merged
-
-
-def test_shares_of_a_slot_that_was_a_batch_ahead_are_merged_with_the_first_batch(
-    merger: Merger,
-) -> None:
-    first, second, third = (merger.draw() for _ in range(3))
-    begin = make_tag_block(first, CONTROLS)
-    merger.writer.commit(merger.messages(merger.slots.outcomes(begin)), 4)
-    before = merger.written()
-    joined, former, last = map(
-        merger.slots.spread, map(make_tag_block, ([*second, *third], second, third))
-    )
-    ahead, *others = merger.slots.slots
-    kept = merger.keep(merger.messages([ahead.advance(former[0])]), 5)
-    produce(merger.bootstrap, merger.topics.state, [Sent(it, key) for key, it in kept.items()])
+    # The committed offset is the mark of later batches, too.
+    merger.writer.commit(merger.evaluate(), 6)
+    later = merger.written()
     merger.renew()
-    sink_merged.write_kept(kept, merger.writer.options, None)
+    sink_merged.write_kept(kept, options, checkpoints, None)
+    assert merger.written() == later
+
+
+def test_kept_shares_of_some_slots_are_not_merged(
+    merger: Merger, caplog: pytest.LogCaptureFixture
+) -> None:
+    merger.writer.commit(merger.evaluate(), 4)
+    before = merger.written()
+    kept = merger.keep(merger.evaluate(), 5)
+    kept.popitem()
+    merger.renew()
+    options = merger.writer.options
+    sink_merged.write_kept(kept, options, {options.owner.checkpoint}, None)
     assert merger.written() == before
-    merger.query = "rebuilt"
-    outcomes = [ahead.advance(last[0])]
-    outcomes += [it.advance(block) for it, block in zip(others, joined[1:], strict=True)]
-    messages = merger.messages(outcomes)
-    for _ in range(2):
-        merger.writer.commit(messages, 0)
-        merger.renew()
-    single = GridSlots(1, 1)
-    wanted = [
-        without_detection(record.value)
-        for block in (begin, make_tag_block([*second, *third]))
-        for result in single.advance(block).results
-        if result.heading(0).channel == CHANGES.name
-        for record in result.records(0)
-    ]
-    changes = read_committed(merger.bootstrap, merger.topics.of(CHANGES))
-    assert [without_detection(it.value) for it in changes] == wanted
-    assert len(merger.written()) > len(before)
-    merger.check_totals()
-
-
-def without_detection(value: bytes | None) -> dict[str, Any]:
-    """Return a change without the time at which it was found."""
-    found: dict[str, Any] = json.loads(value or b"")
-    del found["detected_at"]
-    return found
+    assert [it.levelname for it in caplog.records] == ["WARNING"]

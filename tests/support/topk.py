@@ -130,28 +130,24 @@ class GridSlots:
         self.slots = [QuerySlot(self.streams) for _ in range(slots)]
         self.totals = MergedTotals()
 
-    def spread(self, block: Block) -> list[Block]:
-        """Return the blocks of all slots."""
+    def outcomes(self, block: Block) -> list[Outcome]:
+        """Evaluate a block in all slots; return their outcomes."""
         events: list[list[Events]] = [[] for _ in self.slots]
         for part in block.events:
             partitioner = Partitioner.of_stream(self.streams[part.stream], len(self.slots))
             for number, mine in partitioner.spread(part):
                 events[number].append(mine)
-        return [replace(block, events=mine) for mine in events]
-
-    def outcomes(self, block: Block) -> list[Outcome]:
-        """Evaluate a block in all slots; return their outcomes."""
-        return [slot.advance(it) for slot, it in zip(self.slots, self.spread(block), strict=True)]
+        return [
+            slot.advance(replace(block, events=mine))
+            for slot, mine in zip(self.slots, events, strict=True)
+        ]
 
     def advance(self, block: Block) -> Outcome:
         """Evaluate a block in all slots; return the outcome of slot 0 with all results.
 
         Merged results are counted in `totals`.
         """
-        return self.merge(self.outcomes(block))
-
-    def merge(self, outcomes: Sequence[Outcome]) -> Outcome:
-        """Merge outcomes of all slots; see `advance`."""
+        outcomes = self.outcomes(block)
         merged = merge_shares([it.shares for it in outcomes])
         self.totals.count(merged, outcomes[0].detected_at_us)
         check_moments(outcomes)

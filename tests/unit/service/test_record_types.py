@@ -69,7 +69,14 @@ TOTALS: dict[str, Any] = {
     "totals": {"counters": [["alarms_total", {"condition": "near"}, 5]]},
 }
 MARK = {"v": 1, "group": "p.0f8fad5b-d9cb-469f-a165-70867728950e.2", "next_batch": 18}
-SHARES = {**MARK, "query": "0f8fad5b", "claim": 3, "format": 1, "shares": ["AAEC"]}
+SHARES = {
+    **MARK,
+    "query": "0f8fad5b",
+    "checkpoint": "0123456789abcdef",
+    "at": 1_700_000_000_000_000,
+    "format": 1,
+    "shares": ["AAEC"],
+}
 MERGED = {**MARK, "merged": {"totals": {"counters": []}, "gauges": {"top": {"last": 0.5}}}}
 STATES = {
     "slot_position": POSITION,

@@ -12,7 +12,7 @@ from correlation.buffers.buffer import StreamBuffer
 from correlation.errors import CorrelationError
 from correlation.limits import UNKNOWN_WATERMARK
 from correlation.operators import Evaluation, Share
-from correlation.shares import MissingShareError, chain_shares, merge_shares
+from correlation.shares import MissingShareError, merge_shares
 from correlation.topk.condition import TopKCondition
 from correlation.topk.listed import ListedPair, SetRef
 from correlation.topk.local import (
@@ -179,36 +179,6 @@ def test_list_that_cannot_be_built_again_is_withdrawn_by_one_slot_or_all(
     assert not withdrawn.results
     assert len(withdrawn.shares) == len(records)
     assert [it for one in withdrawn.shares for it in merge([one], [one])] == records
-
-
-def chained(former: LocalList, local: LocalList, moment: Moment) -> list[Share]:
-    """Return the share of a slot in two blocks."""
-    return chain_shares(share(former, Moment(25, 20)), share(local, moment))
-
-
-def test_chained_share_has_the_list_before_and_the_steps_of_both_blocks() -> None:
-    found = chained(LocalList([A], changed([A], [B])), LocalList([B], changed([B], [C])), MOMENT)
-    assert found == share(LocalList([A], changed([A], [C])), Moment(30, 20))
-    same = chained(LocalList([A], ()), LocalList([A], ()), MOMENT)
-    assert merge_shares([same]) == []
-
-
-def test_chained_share_of_a_list_that_is_built_again_is_built_from_the_list_before() -> None:
-    built = Step((BUILT, *NET), 25, [B], [C])
-    moment = MOMENT._replace(built="reset")
-    local = LocalList([B], [built, *changed([C], [])])
-    found = chained(LocalList([A], changed([A], [B])), local, moment)
-    steps = [Step((BUILT, *NET), 25, [A], [C]), *changed([C], [])]
-    assert found == share(LocalList([A], steps), Moment(30, 20, "reset"))
-
-
-def test_share_of_a_list_that_is_withdrawn_or_ended_is_not_chained() -> None:
-    former = share(LocalList([A], changed([A], [B])))
-    lost = share(LocalList([], ()), MOMENT._replace(is_lost=True))
-    ended = [Share("", "c", 2, b"")]
-    assert chain_shares(former, lost) == lost
-    assert chain_shares(former, ended) == [*former, *ended]
-    assert chain_shares(former, [*lost, *former]) == [*lost, *former]
 
 
 def test_withdrawn_and_new_shares_of_a_condition_are_merged_apart() -> None:
