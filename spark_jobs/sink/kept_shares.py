@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 import orjson
 
+from spark_jobs.sink.marker import mark_of
 from spark_jobs.worker.envelope import Record
 
 if TYPE_CHECKING:
@@ -22,10 +23,8 @@ if TYPE_CHECKING:
 
     from spark_jobs.sink.transactions import Target
 
-# A mark of the sink has the same version, and other versions of this software read it as a mark.
+# Version of the shares (`SlotShares`); those of other versions are left out.
 _VERSION = 1
-# Version of the shares (`SlotShares`).
-_FORMAT = 1
 _KEY = ".shares"
 
 
@@ -55,13 +54,11 @@ class KeptShares(NamedTuple):
             Place of the task's part of the sink.
         """
         value = {
-            "v": _VERSION,
-            "group": target.group,
-            "next_batch": self.batch + 1,
+            **mark_of(target.group, self.batch),
             "query": self.query,
             "checkpoint": target.owner.checkpoint,
             "at": time.time_ns() // 1_000,
-            "format": _FORMAT,
+            "format": _VERSION,
             "shares": [b64encode(it).decode() for it in self.blobs],
         }
         key = f"{target.group}{_KEY}".encode()
@@ -92,7 +89,7 @@ class KeptShares(NamedTuple):
         found = [
             it
             for it in kept
-            if it["format"] == _FORMAT
+            if it["format"] == _VERSION
             and it["checkpoint"] in checkpoints
             and it["query"] != present
             and "shares" in it

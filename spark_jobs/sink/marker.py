@@ -101,7 +101,7 @@ class Marker:
         batch : int
             Number of the batch.
         """
-        value = orjson.dumps({"v": _VERSION, _GROUP: self.name, _NEXT: batch + 1})
+        value = orjson.dumps(mark_of(self.name, batch))
         return Record(self._state_topic, transactional_id.encode(), value)
 
     def next_batch(self) -> int:
@@ -147,6 +147,19 @@ class Marker:
     def close(self) -> None:
         """Close the connection."""
         self._offset.close()
+
+
+def mark_of(group: str, batch: int) -> dict[str, str | int]:
+    """Return the fields of a record that mark a batch as written.
+
+    Parameters
+    ----------
+    group : str
+        Consumer group of the marks.
+    batch : int
+        Number of the batch.
+    """
+    return {"v": _VERSION, _GROUP: group, _NEXT: batch + 1}
 
 
 def totals_key(transactional_id: str) -> bytes:

@@ -41,6 +41,8 @@ OTHERS = {
     "correlation.timing.alarm_format:ALARM_VERSION",
     "correlation.timing.alarm_format:FACTORED_VERSION",
     "correlation.event_query.alarm_format:ALARM_VERSION",
+    # Shares that another version leaves out.
+    "spark_jobs.sink.kept_shares:_VERSION",
     # Files of the checkpoint, which a rebuild replaces.
     "spark_jobs.driver.config_topic:_VERSION",
     "spark_jobs.driver.rebuild:_VERSION",
