@@ -156,7 +156,13 @@ def _as_of(value: bytes | None) -> int:
     return as_of
 
 
-@pytest.mark.parametrize("loses", [False, True], ids=["", "checkpoint lost"])
+@pytest.mark.parametrize(
+    "loses",
+    [
+        pytest.param(False, id="checkpoint", marks=pytest.mark.nightly),
+        pytest.param(True, id="checkpoint lost"),
+    ],
+)
 def test_merged_records_are_written_once_when_the_job_dies_before_they_are(
     kafka_bootstrap: str, tmp_path: Path, *, loses: bool
 ) -> None:

@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 
 from correlation.resources.topics import MISSING_HEADER, Topics
 from spark_jobs.sink import batches, late_records
+from spark_jobs.sink.kept_shares import KeptShares
 from spark_jobs.sink.late_records import LateRecords
 from spark_jobs.sink.options import SinkOptions
 from spark_jobs.worker.envelope import LATE, RECORDS, SHARE, Record, RecordPacker, unpack_records
@@ -199,7 +200,13 @@ def test_task_writes_late_events_once_when_its_batch_is_repeated(
     columns = [pa.array(it) for it in zip(*rows, strict=True)]
     batch = pa.RecordBatch.from_arrays(columns, names=OUTPUT_SCHEMA.names)
 
-    assert batches.write_task(iter([batch]), options) == (3, "query", (b"share",))
+    # The alarm, two late events, and the share, which is kept in the state topic.
+    assert batches.write_task(iter([batch]), options) == (4, "query", (b"share",))
+    state = read_committed(kafka_bootstrap, bare.topics.state)
+    kept = {it.key or b"": it.value or b"" for it in state if it.value is not None}
+    assert KeptShares.newest(kept, {options.owner.checkpoint}, None) == KeptShares(
+        "query", 7, [b"share"]
+    )
     # A batch that is written is not read again.
     monkeypatch.setattr(batches, "LateRecords", None)
     assert batches.write_task(iter([batch]), options) == (0, "query", (b"share",))

@@ -233,6 +233,7 @@ def test_both_orders_of_tokens_find_the_same_candidates() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_run_gives_whole_tables_and_pictures(tmp_path: Path) -> None:
     reports = swoop.run(quick=True)
     assert len(reports) == 8
