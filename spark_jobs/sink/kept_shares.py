@@ -97,9 +97,8 @@ class KeptShares(NamedTuple):
         if not found:
             return None
         last = max(found, key=itemgetter("at"))
-        mine = [
-            it for it in found if all(it[name] == last[name] for name in ("query", "next_batch"))
-        ]
+        place = itemgetter("query", "next_batch")
+        mine = [it for it in found if place(it) == place(last)]
         blobs = [b64decode(blob) for it in mine for blob in it["shares"]]
         return cls(last["query"], last["next_batch"] - 1, blobs)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from hypothesis import assume
+from hypothesis import assume, reject
 from hypothesis import strategies as st
 
 from correlation.errors import InvalidFieldError
@@ -215,6 +215,7 @@ def ordered(query: Query, types: Mapping[str, StreamTimes]) -> Query:
 
 def bounded(query: Query, types: Mapping[str, StreamTimes]) -> Query:
     """Return a valid query with the relations that make it bounded, and order its results."""
+    given = query
     try:
         analyse_relevance(query, types)
     except InvalidFieldError as error:
@@ -226,6 +227,14 @@ def bounded(query: Query, types: Mapping[str, StreamTimes]) -> Query:
         query = replace(query, where=And(tuple(parts)))
     query = ordered(query, types)
     assume(not list(find_problems(query)))
+    if query is not given:
+        try:
+            analyse_relevance(query, types)
+        except InvalidFieldError as error:
+            if any(isinstance(it, UnboundedQueryError) for it in error.problems):
+                raise
+            # The added relations lead to more alternatives than a query may have.
+            reject()
     return query
 
 
