@@ -19,6 +19,7 @@ from kafka_client.secrets import SENSITIVE_NAMES
 from spark_jobs.driver.child_end import end_child
 from spark_jobs.driver.forked_planners import start_fork_server
 from spark_jobs.driver.java_archive import JavaArchive, open_archive
+from spark_jobs.driver.local_files import use_local_files
 from spark_jobs.driver.properties_file import submitted
 from spark_jobs.driver.scratch import ScratchFolder, temporary_files_in
 from spark_jobs.driver.spark_home import make_spark_home
@@ -226,6 +227,7 @@ def open_session(settings: Settings) -> SparkSession:
             if gateway is not None and gateway.proc is not None:
                 # Runs before the scratch folder is removed, which was registered earlier.
                 atexit.register(_end_java, gateway.proc, archive)
+                use_local_files(gateway, properties)
         builder = SparkSession.builder.appName(_NAME)
         for name, value in properties.items():
             builder = builder.config(name, value)

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import stat
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -33,7 +34,7 @@ PROPERTIES = {
 }
 # Opens the session as the job does, prints the properties in force, and waits.
 SCRIPT = """\
-import atexit, json, sys
+import atexit, json, os, sys
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from spark_jobs.errors import SettingError
@@ -52,6 +53,9 @@ except SettingError as error:
 found = {name: session.conf.get(name) for name in settings.spark_properties}
 session.range(8).rdd.map(lambda row: row.id).sum()
 context = session.sparkContext
+if "WRITTEN" in os.environ:
+    path = context._jvm.org.apache.hadoop.fs.Path(os.environ["WRITTEN"])
+    path.getFileSystem(context._jsc.hadoopConfiguration()).create(path, True).close()
 print(json.dumps({**found, "master": context.master, "python": context.pythonExec}), flush=True)
 sys.stdin.read()
 """
@@ -120,6 +124,16 @@ def opened() -> Iterator[Opened]:
         yield Opened(pid, found, Path(folder))
 
 
+@pytest.fixture
+def broken_chmod(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the command chmod fail."""
+    commands = tmp_path_factory.mktemp("commands")
+    command = commands / "chmod"
+    command.write_text("#!/bin/sh\necho no modes today >&2\nexit 1\n")
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{commands}{os.pathsep}{os.environ['PATH']}")
+
+
 def test_properties_are_in_force_and_on_no_command_line(opened: Opened) -> None:
     found = dict(opened.found)
     python = found.pop("python")
@@ -175,6 +189,30 @@ def test_session_starts_when_the_classes_cannot_be_stored(tmp_path: Path) -> Non
     _, said = process.communicate()
     assert process.returncode == 0
     assert "correct COINCIDE_JAVA_CACHE" in said
+
+
+@pytest.mark.usefixtures("broken_chmod")
+@pytest.mark.parametrize(("umask", "mode"), [("077", 0o600), ("027", 0o640)])
+def test_files_of_the_checkpoint_get_their_modes_without_a_command(
+    umask: str, mode: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    written = tmp_path / "new folder" / "file"
+    monkeypatch.setenv("WRITTEN", str(written))
+    monkeypatch.setenv("COINCIDE_UMASK", umask)
+    with _session(tmp_path):
+        assert stat.S_IMODE(written.stat().st_mode) == mode
+        assert stat.S_IMODE(written.parent.stat().st_mode) == mode | (mode >> 2 & 0o111)
+        assert written.with_name(".file.crc").is_file()
+
+
+@pytest.mark.usefixtures("broken_chmod")
+def test_another_class_for_files_is_used_if_a_property_names_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("WRITTEN", str(tmp_path / "file"))
+    hadoop = {"spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.LocalFileSystem"}
+    _, said = _start(tmp_path, SPARK_PROPERTIES=hadoop).communicate()
+    assert "no modes today" in said
 
 
 def test_what_a_killed_session_leaves_goes_with_the_next_start(tmp_path: Path) -> None:
