@@ -46,6 +46,7 @@ _PERFORMANCE = Page(
         "factored",
         "alarms",
         "path",
+        "outputs",
         "stages",
         "sharing",
         "conditions",
