@@ -212,6 +212,10 @@ class ConditionKind:
         `(blobs) -> Evaluation` of the shares of one version of a condition in a block, one from
         each slot (`correlation.operators.Share`). Its alarms and counts are added to the totals,
         and its gauges replace those of the merge before. None: its operators return no shares.
+    join_shares : callable or None
+        `(slots) -> blob of each slot` of the shares of each slot in consecutive blocks, of which
+        slots may have different numbers: shares as of one block with the records of all. None if
+        `merge_shares` is None.
     named_streams : callable or None
         `(values) -> NamedStream of each stream` that a document names, in which fields may be
         missing or not valid. None: the fields of type stream.
@@ -304,6 +308,7 @@ class ConditionKind:
     lists: Lists | None = None
     withdraw: Callable[[Any, Mapping[str, StreamBuffer], bytes], Evaluation] | None = None
     merge_shares: Callable[[Sequence[bytes]], Evaluation] | None = None
+    join_shares: Callable[[Sequence[Sequence[bytes]]], Sequence[bytes]] | None = None
     measure: Callable[
         [Any, Mapping[str, Stream], Mapping[str, StreamSample], Load], dict[str, Any]
     ] = _no_measures

@@ -33,6 +33,41 @@ class Merged(NamedTuple):
     is_live: bool = False
 
 
+def join_shares(slots: Sequence[Sequence[Share]]) -> list[list[Share]]:
+    """Return shares of consecutive blocks as those of one block.
+
+    Parameters
+    ----------
+    slots : sequence of (sequence of Share)
+        The shares of every slot in order. Slots may have shares of different numbers of blocks.
+
+    Returns
+    -------
+    list of (list of Share)
+        A share of each slot for each version of a condition. Versions of which a slot has no share
+        are left out.
+    """
+    found: dict[tuple[str, str, int], list[list[Share]]] = {}
+    for number, shares in enumerate(slots):
+        for it in shares:
+            name = (it.kind if it.blob else "", it.condition, it.version)
+            found.setdefault(name, [[] for _ in slots])[number].append(it)
+    joined: list[list[Share]] = [[] for _ in slots]
+    for (kind, _, _), parts in found.items():
+        if not all(parts):
+            continue
+        join = KINDS[kind].join_shares if kind else None
+        blobs = [b""] * len(parts) if join is None else join(_blobs(parts))
+        for mine, part, blob in zip(joined, parts, blobs, strict=True):
+            changes = any(it.has_changes for it in part)
+            mine.append(part[-1]._replace(blob=blob, has_changes=changes))
+    return joined
+
+
+def _blobs(parts: Sequence[Sequence[Share]]) -> list[list[bytes]]:
+    return [[it.blob for it in shares] for shares in parts]
+
+
 def merge_shares(slots: Sequence[Sequence[Share]]) -> list[Merged]:
     """Merge the shares of a block.
 

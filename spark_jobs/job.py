@@ -282,6 +282,7 @@ class Job:
                 parts.checkpoint.query_location,
                 parts.claim.owner,
                 parts.marks,
+                parts.ahead,
                 self._replanning.max_records,
                 one_batch=one_batch,
                 starts=starts,

@@ -223,13 +223,17 @@ def _run_job(
         layout = replace_query(
             checkpoint, session, layout, settings, state, slots, start, missing, find_written
         )
+    ahead = ""
     if (plan := read_plan(checkpoint)) is not None:
         # Imported late: it takes a second.
         from spark_jobs.sink.merged import write_kept  # noqa: PLC0415 - see above
 
         options = SinkOptions(settings.prefix, settings.client, owner, marks)
         former = {it.checkpoint for it in plan.slots if it is not None}
-        write_kept(state, options, former, checkpoint.query_id())
+        ahead = write_kept(state, options, former, checkpoint.query_id())
+        if not plan.has_operators:
+            # Lists begin anew, without what they were.
+            ahead = ""
     checkpoint.remove_other_queries()
     config_topic = ConfigTopic(
         checkpoint,
@@ -248,6 +252,7 @@ def _run_job(
         reporter,
         Claim(topics, settings.client, owner),
         marks,
+        ahead,
         written,
         MemoryUse(_java_process(session)),
         stop,

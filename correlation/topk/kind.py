@@ -19,7 +19,7 @@ from correlation.topk.condition import (
     check_streams,
 )
 from correlation.topk.explain import STEPS, explain_pair
-from correlation.topk.merging import merge_shares
+from correlation.topk.merging import join_shares, merge_shares
 from correlation.topk.operator import GAUGES, METRICS, TopKOperator
 from correlation.topk.plan import derive_costs, plan_condition
 from correlation.topk.reading import COLUMNS, ChangeReader, events_to_explain, list_cells, list_name
@@ -162,6 +162,7 @@ TOPK_KIND = ConditionKind(
     lists=Lists(PRESENT, COLUMNS, list_cells, list_name),
     withdraw=withdraw_lists,
     merge_shares=merge_shares,
+    join_shares=join_shares,
     horizon_remedy="reduce window or max_delay",
     measure=size_sample,
     records=RECORDS,

@@ -69,6 +69,8 @@ class Moment(NamedTuple):
         Whether sets that came late have changed a list of the slot.
     is_lost : bool
         Whether the list before the block is not known, and must be replaced.
+    is_net : bool
+        Whether the step is the net change of several blocks, even if every event is reported.
     """
 
     as_of_us: int = UNKNOWN_WATERMARK
@@ -76,6 +78,7 @@ class Moment(NamedTuple):
     built: str = ""
     is_late: bool = False
     is_lost: bool = False
+    is_net: bool = False
 
 
 class SlotShare(NamedTuple):

@@ -207,6 +207,56 @@ def merge_shares(blobs: Sequence[bytes]) -> Evaluation:
     )
 
 
+def join_shares(slots: Sequence[Sequence[bytes]]) -> list[bytes]:
+    """Return the shares in consecutive blocks as one each; see `ConditionKind.join_shares`.
+
+    If every event is reported, the joined share has all steps. If lists were built in between, or
+    sets came late, it has the net change: the steps of different blocks have no common order.
+    """
+    found = [[SlotShare.from_bytes(it) for it in blobs] for blobs in slots]
+    moments = [it.moment for shares in found for it in shares]
+    built = next((it.built for it in reversed(moments) if it.built), "")
+    is_late = any(it.is_late for it in moments)
+    moment = Moment(
+        max(it.as_of_us for it in moments),
+        min(it.previous_us for it in moments),
+        built,
+        is_late,
+        is_lost=any(it.is_lost for it in moments),
+        is_net=bool(built) or is_late or not found[0][-1].condition.every,
+    )
+    # Lists that are withdrawn or begin anew at the end have one reason for all changes.
+    last = [step for shares in found for step in shares[-1].local.steps]
+    is_built = bool(last) and all(it.order[0] == BUILT for it in last)
+    order: Order = (BUILT if is_built else ADVANCED, *NET)
+    joined = []
+    for shares in found:
+        before = shares[0].local.before
+        steps = [step for it in shares for step in it.local.steps]
+        if moment.is_net:
+            steps = [_net_step(before, _after(shares[-1].local), order, moment.as_of_us)]
+        arrived_us = {ref: it for share in shares for ref, it in share.arrived_us.items()}
+        local = LocalList(before, steps)
+        joined.append(SlotShare(shares[-1].condition, moment, local, arrived_us).to_bytes())
+    return joined
+
+
+def _after(local: LocalList) -> set[ListedPair]:
+    """Return the pairs of a list after its steps."""
+    after = {*local.before}
+    for step in local.steps:
+        after = after.difference(step.left).union(step.entered)
+    return after
+
+
+def _net_step(
+    before: Iterable[ListedPair], after: Iterable[ListedPair], order: Order, time_us: int
+) -> Step:
+    """Return the change from some pairs to others as a step."""
+    first, last = {*before}, {*after}
+    return Step(order, time_us, [*(first - last)], [*(last - first)])
+
+
 def _net_list(local: LocalList, as_of_us: int) -> LocalList:
     """Return a local list in which all sets of the block take effect in one step.
 
@@ -214,14 +264,10 @@ def _net_list(local: LocalList, as_of_us: int) -> LocalList:
     the block alone.
     """
     built = [it for it in local.steps if it.order[0] == BUILT]
-    before = {*local.before}
-    for step in built:
-        before = before.difference(step.left).union(step.entered)
-    after = before
-    for step in local.steps[len(built) :]:
-        after = after.difference(step.left).union(step.entered)
-    net = Step((ADVANCED, *NET), as_of_us, [*(before - after)], [*(after - before)])
-    return LocalList(local.before, [*built, net])
+    before = _after(local._replace(steps=built))
+    return LocalList(
+        local.before, [*built, _net_step(before, _after(local), (ADVANCED, *NET), as_of_us)]
+    )
 
 
 def _describe_change(condition: TopKCondition, moment: Moment, change: _Change) -> Iterator[Move]:
@@ -231,7 +277,7 @@ def _describe_change(condition: TopKCondition, moment: Moment, change: _Change) 
         reason = moment.built
     elif moment.is_late:
         reason = "set"
-    elif condition.every:
+    elif condition.every and not moment.is_net:
         reason = "expiry" if is_expiry(change.order) else "set"
     else:
         left, entered = _differences(change)

@@ -33,6 +33,7 @@ def start_query(
     checkpoint: str,
     owner: Owner,
     marks: Mapping[str, int],
+    ahead: str,
     max_records: int,
     *,
     one_batch: bool,
@@ -57,7 +58,7 @@ def start_query(
         Location of the query's state.
     owner : Owner
         Claim of the job.
-    marks : mapping of str to int
+    marks, ahead
         See `SinkOptions`.
     max_records : int
         Max number of events and heartbeats of a batch.
@@ -75,7 +76,7 @@ def start_query(
     packed = read_topics(session, settings, in_force, topic_partitions, max_records, tasks, starts)
     output = transform(packed, in_force, initial)
     session.dataSource.register(KafkaSink)
-    options = SinkOptions(settings.prefix, settings.client, owner, marks)
+    options = SinkOptions(settings.prefix, settings.client, owner, marks, ahead)
     writer = (
         output.writeStream.format(FORMAT)
         .queryName("coincide")

@@ -69,6 +69,11 @@ class Plan:
         found = tuple(self.positions(slot) for slot in self.slots)
         return () if all(it == found[0] for it in found) else found
 
+    @property
+    def has_operators(self) -> bool:
+        """Whether conditions continue with their state, if they have any."""
+        return any(it and it.published.position["operators"] for it in self.slots)
+
     def is_reached(self, completed: Mapping[Place, int]) -> bool:
         """Return whether completed batches have reached the positions of all slots."""
         ends = newest(*(self.positions(slot) for slot in self.slots))

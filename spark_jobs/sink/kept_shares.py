@@ -2,8 +2,8 @@
 
 A task writes the shares of its slots in the transaction of its output. The job may be killed before
 the driver has merged them. With its checkpoint, Spark repeats the batch. Without it, the next job
-finds the shares here (`spark_jobs.sink.merged.write_kept`). They are removed when its query has
-reached the positions of all slots.
+finds the shares here (`spark_jobs.sink.merged`). They are removed when its query has reached the
+positions of all slots.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from base64 import b64decode, b64encode
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import orjson
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from spark_jobs.sink.transactions import Target
 
 # Version of the shares (`SlotShares`); those of other versions are left out.
-_VERSION = 1
+_VERSION = 2
 _KEY = ".shares"
 
 
@@ -84,23 +84,40 @@ class KeptShares(NamedTuple):
         KeptShares or None
             None if they are missing, or another version of this software wrote them.
         """
-        kept = (orjson.loads(it) for key, it in values.items() if key.endswith(_KEY.encode()))
-        # A record that exceeds max.message.bytes has no shares.
         found = [
             it
-            for it in kept
-            if it["format"] == _VERSION
-            and it["checkpoint"] in checkpoints
-            and it["query"] != present
-            and "shares" in it
+            for it in _records(values)
+            if it["checkpoint"] in checkpoints and it["query"] != present
         ]
         if not found:
             return None
         last = max(found, key=itemgetter("at"))
-        place = itemgetter("query", "next_batch")
-        mine = [it for it in found if place(it) == place(last)]
-        blobs = [b64decode(blob) for it in mine for blob in it["shares"]]
-        return cls(last["query"], last["next_batch"] - 1, blobs)
+        return cls.of_query(values, last["query"])
+
+    @classmethod
+    def of_query(cls, values: Mapping[bytes, bytes], query: str) -> Self | None:
+        """Return the shares of the last batch of a query; see `newest`."""
+        found = [it for it in _records(values) if it["query"] == query]
+        if not found:
+            return None
+        last = max(it["next_batch"] for it in found)
+        blobs = [
+            b64decode(blob) for it in found if it["next_batch"] == last for blob in it["shares"]
+        ]
+        return cls(query, last - 1, blobs)
+
+    def groups(self, values: Mapping[bytes, bytes]) -> set[str]:
+        """Return the groups of the marks of the parts of the sink that have kept these shares."""
+        place = self.query, self.batch + 1
+        found = _records(values)
+        return {it["group"] for it in found if (it["query"], it["next_batch"]) == place}
+
+
+def _records(values: Mapping[bytes, bytes]) -> list[dict[str, Any]]:
+    """Return the records with shares of this version of the software."""
+    kept = (orjson.loads(it) for key, it in values.items() if key.endswith(_KEY.encode()))
+    # A record that exceeds max.message.bytes has no shares.
+    return [it for it in kept if it["format"] == _VERSION and "shares" in it]
 
 
 def former_keys(values: Mapping[bytes, bytes], present: str | None) -> list[bytes]:

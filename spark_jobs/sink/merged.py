@@ -6,9 +6,11 @@ wherever the job was killed. The totals are in the state topic, with the mark to
 their metrics are in the metrics topic, like those of the slots. A process keeps the totals that it
 has written, and reads those that another process has written.
 
-If the job is killed before the driver merges, and its checkpoint is lost, the next job merges the
-shares that the slots have kept in the state topic, under the mark of the former query. The mark
-says whether they were merged.
+If the job is killed before the driver merges, and its checkpoint is lost, the next job finds the
+shares that the slots have kept in the state topic. If all slots have written the batch, it merges
+them under the mark of the former query, which says whether they were merged. Otherwise the other
+slots evaluate the records of this batch in the first batch of the new query. The kept shares then
+belong to the first merge.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import orjson
 
 from correlation.engine.merged import MergedTotals
 from correlation.errors import UnknownRecordVersionError
-from correlation.shares import MissingShareError, merge_shares
+from correlation.shares import MissingShareError, join_shares, merge_shares
 from spark_jobs.sink.batches import drop_producer, mark_group, merge_target, producer_of
 from spark_jobs.sink.kept_shares import KeptShares
 from spark_jobs.sink.marker import METRICS_KEY, TOTALS_VERSION, read_marks, totals_key
@@ -34,6 +36,7 @@ from spark_jobs.worker.shares import SlotShares
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
+    from correlation.operators import Share
     from correlation.shares import Merged
     from spark_jobs.settings import Properties
     from spark_jobs.sink.options import SinkOptions
@@ -67,15 +70,16 @@ def write_merged(batch: int, query: str, blobs: Sequence[bytes], options: SinkOp
     Raises
     ------
     MissingShareError
-        A slot has no share.
+        A slot has no share, and the batch is not the first of the query.
     """
     target = merge_target(options.prefix, query, options.owner, options.marks)
     shares = [SlotShares.from_bytes(blob) for blob in blobs]
-    rest = shares[0].slots - len(shares)
-    merged = merge_shares([*(it.shares for it in shares), *[()] * rest])
+    if batch == 0:
+        merged, later = _merge_first(shares, target, options)
+    else:
+        merged, later = merge_shares(_by_slot(shares)), _later(shares)
     detected_at_us = max(it.detected_at_us for it in shares)
     results = [it for one in merged if one.evaluation for it in one.evaluation.results]
-    later = [blob for it in shares for blob in it.later]
     removed = [it.condition for it in merged if it.evaluation is None]
     if not (results or later or removed):
         return
@@ -98,7 +102,7 @@ def write_kept(
     options: SinkOptions,
     checkpoints: Collection[str],
     present: str | None,
-) -> None:
+) -> str:
     """Write the merged results of the newest kept shares, if a former query has not written them.
 
     The producer of merged results of this process is dropped afterwards.
@@ -109,24 +113,82 @@ def write_kept(
         See `KeptShares.newest`.
     options : SinkOptions
         Options of the sink.
+
+    Returns
+    -------
+    str
+        Id of the former query if only some slots have written its last batch, otherwise empty. See
+        `SinkOptions.ahead`.
     """
     marks = read_marks(values)
     if present is not None and mark_group(options.prefix, present, MERGED) in marks:
         # It has replaced the mark of the former query.
-        return
+        return ""
     kept = KeptShares.newest(values, checkpoints, present)
     if kept is None:
-        return
+        return ""
     target = merge_target(options.prefix, kept.query, options.owner, options.marks)
     if marks.get(target.group, 0) > kept.batch:
-        return
+        return ""
+    if len(kept.blobs) < SlotShares.from_bytes(kept.blobs[0]).slots:
+        parts = mark_group(options.prefix, kept.query, "")
+        written = {it for it, batch in marks.items() if it.startswith(parts) and batch > kept.batch}
+        if written == kept.groups(values):
+            return kept.query
+        _log.warning(
+            "changes of merged results in the last batch are not written: the shares of a task "
+            "exceeded max.message.bytes of %s",
+            target.topics.state,
+        )
+        return ""
     try:
         if producer_of(target, options.properties).next_batch() <= kept.batch:
             write_merged(kept.batch, kept.query, kept.blobs, options)
-    except MissingShareError as error:
-        _log.warning("changes of merged results in the last batch are not written: %s", error)
     finally:
         drop_producer(target)
+    return ""
+
+
+def _merge_first(
+    shares: Sequence[SlotShares], target: Target, options: SinkOptions
+) -> tuple[list[Merged], list[bytes]]:
+    """Merge the shares of the first batch of a query; return them, and what is written later.
+
+    The slots of a rebuilt job may begin in consecutive batches. Then some have no share of what
+    others evaluate.
+    """
+    former = _ahead(target, options)
+    if former and former[0].slots == shares[0].slots:
+        _log.info("merging what some slots have written in the last batch of the former query")
+        shares = [*former, *shares]
+        return merge_shares(join_shares(_by_slot(shares))), _later(shares)
+    try:
+        return merge_shares(_by_slot(shares)), _later(shares)
+    except MissingShareError as error:
+        _log.warning("a change of merged results is not written: %s", error)
+        return merge_shares(join_shares(_by_slot(shares))), _later(shares)
+
+
+def _ahead(target: Target, options: SinkOptions) -> list[SlotShares]:
+    """Return the kept shares that belong to the first batch, unless that is written already."""
+    if not options.ahead or producer_of(target, options.properties).next_batch():
+        return []
+    values = read_state(options.properties, target.topics.state, _READ_SECONDS)
+    kept = KeptShares.of_query(values, options.ahead)
+    return [] if kept is None else [*map(SlotShares.from_bytes, kept.blobs)]
+
+
+def _by_slot(shares: Sequence[SlotShares]) -> list[list[Share]]:
+    """Return the shares of every slot, in order."""
+    found: list[list[Share]] = [[] for _ in range(shares[0].slots)]
+    for it in shares:
+        found[it.slot] += it.shares
+    return found
+
+
+def _later(shares: Sequence[SlotShares]) -> list[bytes]:
+    """Return the records to be written after the merged results."""
+    return [blob for it in shares for blob in it.later]
 
 
 class _TotalsAfter:

@@ -65,12 +65,16 @@ class SinkOptions(NamedTuple):
         Claim of the job.
     marks : mapping of str to int
         See `spark_jobs.sink.marker.read_marks`.
+    ahead : str
+        Id of a former query of which only some slots have written the last batch. Their kept shares
+        of it belong to the first batch of this query. Empty: there is none.
     """
 
     prefix: str
     properties: Properties
     owner: Owner
     marks: Mapping[str, int]
+    ahead: str = ""
 
     def to_strings(self) -> dict[str, str]:
         """Return the options as Spark passes them to a data source."""
@@ -79,6 +83,7 @@ class SinkOptions(NamedTuple):
             "properties": orjson.dumps(dict(self.properties)).decode(),
             "owner": orjson.dumps(list(self.owner)).decode(),
             "marks": orjson.dumps(dict(self.marks)).decode(),
+            "ahead": self.ahead,
         }
 
     @classmethod
@@ -89,4 +94,5 @@ class SinkOptions(NamedTuple):
             orjson.loads(given["properties"]),
             Owner(*orjson.loads(given["owner"])),
             orjson.loads(given["marks"]),
+            given["ahead"],
         )

@@ -18,8 +18,8 @@ class SlotShares(NamedTuple):
 
     Parameters
     ----------
-    slots : int
-        Number of slots of the job.
+    slot, slots : int
+        Number of the slot, and number of slots of the job.
     detected_at_us : int
         Time at which the slot's correlation completed, in µs since 1970.
     shares : sequence of Share
@@ -28,6 +28,7 @@ class SlotShares(NamedTuple):
         Packed records to be written after the merged results.
     """
 
+    slot: int
     slots: int
     detected_at_us: int
     shares: Sequence[Share]
@@ -39,7 +40,12 @@ class SlotShares(NamedTuple):
         names = [
             [it.kind, it.condition, it.version, it.has_changes, it.is_live] for it in self.shares
         ]
-        meta = {"slots": self.slots, "detected_at": self.detected_at_us, "shares": names}
+        meta = {
+            "slot": self.slot,
+            "slots": self.slots,
+            "detected_at": self.detected_at_us,
+            "shares": names,
+        }
         later = BytesColumn.from_list(list(self.later))
         return compressed(pack_columns({"blob": blobs, "later": later}, meta))
 
@@ -55,4 +61,4 @@ class SlotShares(NamedTuple):
             )
         ]
         later = cast("BytesColumn", columns["later"]).to_list()
-        return cls(meta["slots"], meta["detected_at"], shares, later)
+        return cls(meta["slot"], meta["slots"], meta["detected_at"], shares, later)

@@ -314,12 +314,9 @@ class SlotEvaluation:
         for blob in missing:
             yield blob, LATE
         if outcome.shares:
-            yield self._pack_shares(outcome), SHARE
-
-    def _pack_shares(self, outcome: Outcome) -> bytes:
-        slots = len(self._in_force.slot_keys)
-        later = pack_results(outcome.later, outcome.detected_at_us, self._in_force.topics)
-        return SlotShares(slots, outcome.detected_at_us, outcome.shares, [*later]).to_bytes()
+            later = pack_results(outcome.later, outcome.detected_at_us, topics)
+            shares = SlotShares(number, slots, outcome.detected_at_us, outcome.shares, [*later])
+            yield shares.to_bytes(), SHARE
 
 
 def _wall_clock_us() -> int:

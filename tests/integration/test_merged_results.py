@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -25,13 +26,16 @@ from spark_jobs.sink.options import SinkOptions
 from spark_jobs.sink.sink import KafkaWriter, Written
 from spark_jobs.worker.shares import SlotShares
 from tests.support.claims import claim
-from tests.support.kafka import create_topics, read_committed
+from tests.support.kafka import Sent, create_topics, produce, read_committed
 from tests.support.records import built_in_checker
 from tests.support.topk import GridSlots, Tagged, make_tag_block, topk_control
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql.datasource import WriterCommitMessage
 
+    from correlation.engine.blocks import Outcome
     from spark_jobs.settings import Properties
 
 pytestmark = pytest.mark.kafka
@@ -61,15 +65,25 @@ class Merger:
     def evaluate(self) -> list[WriterCommitMessage | None]:
         """Evaluate a block; return the messages of two tasks, of which one serves two slots."""
         controls = [] if self.sent else [topk_control(0, {"window_us": 100})]
-        tagged = [
+        return self.messages(self.slots.outcomes(make_tag_block(self.draw(), controls)))
+
+    def draw(self) -> list[Tagged]:
+        """Return the next sets."""
+        begin = self.sent
+        self.sent += 10
+        return [
             Tagged(
                 it, it, frozenset(self.rng.sample("abcdef", 3)), partition=it % 2, offset=it // 2
             )
-            for it in range(self.sent, self.sent + 10)
+            for it in range(begin, self.sent)
         ]
-        self.sent += 10
-        outcomes = self.slots.outcomes(make_tag_block(tagged, controls))
-        blobs = [SlotShares(SLOTS, self.sent, it.shares).to_bytes() for it in outcomes]
+
+    def messages(self, outcomes: Sequence[Outcome]) -> list[WriterCommitMessage | None]:
+        """Return the messages of two tasks, of which one serves all slots but the first."""
+        blobs = [
+            SlotShares(slot, SLOTS, self.sent, it.shares).to_bytes()
+            for slot, it in enumerate(outcomes)
+        ]
         first, second = tuple(blobs[:1]), tuple(blobs[1:])
         return [Written(0), Written(4, self.query, first), Written(0, self.query, second)]
 
@@ -114,6 +128,26 @@ class Merger:
         last = json.loads(present.value or b"")["items"][-1]
         assert found["gauges"] == [["topk_last_value", {"condition": "t"}, last["similarity"]]]
         assert found["last_alarm_at"] == {"t": found["at"]}
+
+    def keep_in_kafka(self, kept: dict[bytes, bytes]) -> None:
+        """Write the records that tasks have kept."""
+        sent = [Sent(value, key) for key, value in kept.items()]
+        produce(self.bootstrap, self.topics.state, sent)
+
+    def check_changes(self) -> None:
+        """Check that the changes lead to the present list."""
+        found: list[tuple[str, str]] = []
+        for record in read_committed(self.bootstrap, self.topics.of(CHANGES)):
+            it = json.loads(record.value or b"")
+            pair = it["older"]["id"], it["newer"]["id"]
+            assert (pair in found) == (it["change"] != "entered")
+            if it["change"] != "entered":
+                found.remove(pair)
+            if it["change"] != "left":
+                found.append(pair)
+        *_, present = read_committed(self.bootstrap, self.topics.of(PRESENT))
+        items = json.loads(present.value or b"")["items"]
+        assert {(it["older"]["id"], it["newer"]["id"]) for it in items} == {*found}
 
     def written(self) -> list[tuple[str, str]]:
         """Return topic and id of all records of the topics of lists."""
@@ -175,15 +209,17 @@ def test_removed_condition_has_no_totals(merger: Merger) -> None:
     merger.writer.commit(merger.evaluate(), 0)
     before = merger.metrics()
     assert before["counters"] != []
-    removed = SlotShares(SLOTS, 98, [Share("", "unknown", 0, b"")]).to_bytes()
-    merger.writer.commit([Written(0, QUERY, (removed,) * SLOTS)], 1)
+    removed = tuple(
+        SlotShares(slot, SLOTS, 98, [Share("", "unknown", 0, b"")]).to_bytes()
+        for slot in range(SLOTS)
+    )
+    merger.writer.commit([Written(0, QUERY, removed)], 1)
     assert merger.metrics() == before
     # The list is withdrawn before.
     merger.slots.outcomes(make_tag_block([], [topk_control(8, {}, 2, paused=True)]))
     outcomes = merger.slots.outcomes(make_tag_block([], [Control(9, b"condition/t", None)]))
-    blobs = tuple(SlotShares(SLOTS, 99, it.shares).to_bytes() for it in outcomes)
     merger.renew()
-    merger.writer.commit([Written(0, QUERY, blobs)], 2)
+    merger.writer.commit(merger.messages(outcomes), 2)
     found = merger.metrics()
     assert found["counters"] == found["gauges"] == found["histograms"] == []
     assert found["last_alarm_at"] == {}
@@ -252,15 +288,67 @@ def test_kept_shares_are_merged_once_by_a_job_without_checkpoint(merger: Merger)
     assert merger.written() == later
 
 
-def test_kept_shares_of_some_slots_are_not_merged(
+def test_shares_of_slots_that_were_a_batch_ahead_are_merged_with_the_first_batch(
     merger: Merger, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The task of the first slot has written batch 5; the job and its checkpoint are lost."""
+    caplog.set_level("INFO")
+    merger.writer.commit(merger.evaluate(), 4)
+    before = merger.written()
+    both = [make_tag_block(merger.draw()) for _ in range(2)]
+    parts = [merger.slots.spread(it) for it in both]
+    ahead, *behind = merger.slots.slots
+    (_, former, _) = merger.messages([ahead.advance(parts[0][0])])
+    kept = merger.keep([Written(0), former], 5)
+    merger.keep_in_kafka(kept)
+    merger.renew()
+    options = merger.writer.options
+    assert sink_merged.write_kept(kept, options, {options.owner.checkpoint}, None) == QUERY
+    assert merger.written() == before
+    # The others evaluate the records of batch 5 in the first batch of the new query.
+    outcomes = [ahead.advance(parts[1][0])]
+    for number, slot in enumerate(behind, 1):
+        first, second = (it[number] for it in parts)
+        events = [*first.events, *second.events]
+        outcomes.append(slot.advance(replace(second, events=events)))
+    merger.query = "r"
+    merger.writer = KafkaWriter(options._replace(ahead=QUERY))
+    messages = merger.messages(outcomes)
+    for _ in range(2):
+        merger.writer.commit(messages, 0)
+        merger.renew()
+    assert len(set(merger.written())) == len(merger.written()) > len(before)
+    assert [it.levelname for it in caplog.records if "some slots" in it.message] == ["INFO"]
+    merger.check_totals()
+    merger.check_changes()
+    merger.writer.commit(merger.evaluate(), 1)
+    merger.check_changes()
+
+
+@pytest.mark.parametrize("is_ahead", [False, True])
+def test_kept_shares_that_are_not_complete_are_left_out(
+    merger: Merger, caplog: pytest.LogCaptureFixture, *, is_ahead: bool
 ) -> None:
     merger.writer.commit(merger.evaluate(), 4)
     before = merger.written()
     kept = merger.keep(merger.evaluate(), 5)
-    kept.popitem()
+    key, value = kept.popitem()
+    if not is_ahead:
+        # The shares of this task exceeded max.message.bytes.
+        shortened = {name: it for name, it in orjson.loads(value).items() if name != "shares"}
+        kept[key] = orjson.dumps({**shortened, "error": "too_large"})
     merger.renew()
     options = merger.writer.options
-    sink_merged.write_kept(kept, options, {options.owner.checkpoint}, None)
+    found = sink_merged.write_kept(kept, options, {options.owner.checkpoint}, None)
+    assert found == (QUERY if is_ahead else "")
     assert merger.written() == before
+    assert [it.levelname for it in caplog.records] == ([] if is_ahead else ["WARNING"])
+
+
+def test_first_batch_leaves_out_what_a_slot_has_no_share_of(
+    merger: Merger, caplog: pytest.LogCaptureFixture
+) -> None:
+    *_, last = merger.evaluate()
+    merger.writer.commit([last], 0)
+    assert merger.written() == []
     assert [it.levelname for it in caplog.records] == ["WARNING"]

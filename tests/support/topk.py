@@ -14,6 +14,7 @@ from correlation.engine.blocks import Block, Control, Outcome
 from correlation.engine.heartbeats import Heartbeat
 from correlation.engine.merged import MergedTotals
 from correlation.engine.progress import Progress
+from correlation.operators import Share
 from correlation.resources.attributes import Attribute, column_name, encode_value
 from correlation.resources.partitioning import Partitioning
 from correlation.resources.streams import Stream
@@ -130,17 +131,18 @@ class GridSlots:
         self.slots = [QuerySlot(self.streams) for _ in range(slots)]
         self.totals = MergedTotals()
 
-    def outcomes(self, block: Block) -> list[Outcome]:
-        """Evaluate a block in all slots; return their outcomes."""
+    def spread(self, block: Block) -> list[Block]:
+        """Return the blocks of all slots."""
         events: list[list[Events]] = [[] for _ in self.slots]
         for part in block.events:
             partitioner = Partitioner.of_stream(self.streams[part.stream], len(self.slots))
             for number, mine in partitioner.spread(part):
                 events[number].append(mine)
-        return [
-            slot.advance(replace(block, events=mine))
-            for slot, mine in zip(self.slots, events, strict=True)
-        ]
+        return [replace(block, events=mine) for mine in events]
+
+    def outcomes(self, block: Block) -> list[Outcome]:
+        """Evaluate a block in all slots; return their outcomes."""
+        return [slot.advance(it) for slot, it in zip(self.slots, self.spread(block), strict=True)]
 
     def advance(self, block: Block) -> Outcome:
         """Evaluate a block in all slots; return the outcome of slot 0 with all results.
@@ -148,9 +150,13 @@ class GridSlots:
         Merged results are counted in `totals`.
         """
         outcomes = self.outcomes(block)
-        merged = merge_shares([it.shares for it in outcomes])
-        self.totals.count(merged, outcomes[0].detected_at_us)
         check_moments(outcomes)
+        return self.merge(outcomes, [it.shares for it in outcomes])
+
+    def merge(self, outcomes: Sequence[Outcome], shares: Sequence[Sequence[Share]]) -> Outcome:
+        """Merge shares of all slots; return the outcome of slot 0 with all results."""
+        merged = merge_shares(shares)
+        self.totals.count(merged, outcomes[0].detected_at_us)
         results = [result for it in outcomes for result in it.results]
         results += (result for it in merged if it.evaluation for result in it.evaluation.results)
         results += (result for it in outcomes for result in it.later)

@@ -221,6 +221,7 @@ class World:
                     reports,
                     part,
                     {},
+                    "",
                     self.checkpoint.newest_batch() if self.is_written else -1,
                     # No process has this id.
                     MemoryUse(0),

@@ -44,11 +44,19 @@ def test_shares_of_a_former_batch_and_query_are_left_out(former: tuple[str, int]
 
 def test_shares_of_the_present_query_and_of_other_checkpoints_are_left_out() -> None:
     former, present = record(0, "q", 7, *BLOBS), record(0, "present", 3, *BLOBS)
-    other = record(1, "q", 7, *BLOBS, checkpoint="other")
+    other = record(1, "another", 9, *BLOBS, checkpoint="other")
     assert newest({**former, **present, **other}, "present") == KeptShares("q", 7, [*BLOBS])
     assert newest({**present, **other}, "present") is None
     written = {**former, **present, b"0/1": b"{}"}
     assert former_keys(written, "present") == [*former]
+
+
+def test_groups_are_those_of_the_parts_that_have_kept_the_shares() -> None:
+    written = {**record(0, "q", 7, *BLOBS), **record(1, "q", 6, *BLOBS), **record(2, "r", 7)}
+    found = KeptShares.of_query(written, "q")
+    assert found == KeptShares("q", 7, [*BLOBS])
+    assert found.groups(written) == {"p.q.0"}
+    assert KeptShares.of_query(written, "unknown") is None
 
 
 def test_shares_are_a_mark_of_their_batch() -> None:
@@ -60,7 +68,7 @@ def test_shares_that_are_too_large_or_of_another_format_are_missing() -> None:
     ((key, value),) = second.items()
     omitted = {name: it for name, it in orjson.loads(value).items() if name != "shares"}
     shortened = orjson.dumps({**omitted, "error": "too_large"})
-    other = orjson.dumps({**orjson.loads(value), "format": 2})
+    other = orjson.dumps({**orjson.loads(value), "format": 1})
     for it in (shortened, other):
         assert newest({**first, key: it}) == KeptShares("q", 7, [*BLOBS])
         assert newest({key: it}) is None

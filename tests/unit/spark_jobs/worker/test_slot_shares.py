@@ -11,5 +11,5 @@ def test_shares_are_read_as_they_were_written() -> None:
         Share("topk_similarity", "near", 3, b"\x00\xff", has_changes=True, is_live=True),
         Share("topk_similarity", "far", 1, b"", has_changes=False, is_live=False),
     ]
-    written = SlotShares(2, 99, shares, [b"later"])
+    written = SlotShares(1, 2, 99, shares, [b"later"])
     assert SlotShares.from_bytes(written.to_bytes()) == written
