@@ -44,8 +44,9 @@ def join_shares(slots: Sequence[Sequence[Share]]) -> list[list[Share]]:
     Returns
     -------
     list of (list of Share)
-        A share of each slot for each version of a condition. Versions of which a slot has no share
-        are left out.
+        The shares of versions of which all slots have the same number, and one share of each slot
+        for the others. Versions of which a slot has no share are left out, and those of kinds that
+        cannot join shares.
     """
     found: dict[tuple[str, str, int], list[list[Share]]] = {}
     for number, shares in enumerate(slots):
@@ -54,18 +55,20 @@ def join_shares(slots: Sequence[Sequence[Share]]) -> list[list[Share]]:
             found.setdefault(name, [[] for _ in slots])[number].append(it)
     joined: list[list[Share]] = [[] for _ in slots]
     for (kind, _, _), parts in found.items():
-        if not all(parts):
+        if len({len(mine) for mine in parts}) == 1:
+            for mine, part in zip(joined, parts, strict=True):
+                mine.extend(part)
             continue
-        join = KINDS[kind].join_shares if kind else None
-        blobs = [b""] * len(parts) if join is None else join(_blobs(parts))
+        if not kind:
+            blobs: Sequence[bytes] = [b""] * len(parts)
+        elif not all(parts) or (join := KINDS[kind].join_shares) is None:
+            continue
+        else:
+            blobs = join([[it.blob for it in mine] for mine in parts])
         for mine, part, blob in zip(joined, parts, blobs, strict=True):
             changes = any(it.has_changes for it in part)
             mine.append(part[-1]._replace(blob=blob, has_changes=changes))
     return joined
-
-
-def _blobs(parts: Sequence[Sequence[Share]]) -> list[list[bytes]]:
-    return [[it.blob for it in shares] for shares in parts]
 
 
 def merge_shares(slots: Sequence[Sequence[Share]]) -> list[Merged]:

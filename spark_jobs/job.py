@@ -26,7 +26,7 @@ from spark_jobs.driver.heartbeats import WAKE_UP
 from spark_jobs.driver.layout import check_layout
 from spark_jobs.driver.losses import LossCounter
 from spark_jobs.driver.query import start_query, wait_for_boundary
-from spark_jobs.driver.rebuilding import Rebuilding, initial_state_of
+from spark_jobs.driver.rebuilding import Rebuilding, first_batch_of
 from spark_jobs.driver.replanning import Replanning
 from spark_jobs.driver.reports import describe
 from spark_jobs.driver.rescaling import Attempt, Rescaling
@@ -264,9 +264,9 @@ class Job:
             written=() if plan is None else plan.written,
             is_flushing=in_force.is_flushing,
         )
-        starts = initial = None
+        first = None
         if plan is not None and parts.checkpoint.completed_batch() < 0:
-            starts, initial = plan.starts, initial_state_of(plan, in_force, run, parts)
+            first = first_batch_of(plan, in_force, run, parts)
         BlobFiles(parts.checkpoint.cache_folder).clear()
         with parts.checkpoint.naming_store():
             return start_query(
@@ -282,11 +282,9 @@ class Job:
                 parts.checkpoint.query_location,
                 parts.claim.owner,
                 parts.marks,
-                parts.ahead,
                 self._replanning.max_records,
                 one_batch=one_batch,
-                starts=starts,
-                initial=initial,
+                first=first,
             )
 
     def _complete(

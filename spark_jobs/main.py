@@ -223,7 +223,7 @@ def _run_job(
         layout = replace_query(
             checkpoint, session, layout, settings, state, slots, start, missing, find_written
         )
-    ahead = ""
+    ahead: str | None = None
     if (plan := read_plan(checkpoint)) is not None:
         # Imported late: it takes a second.
         from spark_jobs.sink.merged import write_kept  # noqa: PLC0415 - see above
@@ -232,7 +232,7 @@ def _run_job(
         former = {it.checkpoint for it in plan.slots if it is not None}
         ahead = write_kept(state, options, former, checkpoint.query_id())
         if not plan.has_operators:
-            # Lists begin anew, without what they were.
+            # With --from-now lists begin empty: the former shares do not belong to them.
             ahead = ""
     checkpoint.remove_other_queries()
     config_topic = ConfigTopic(

@@ -277,6 +277,10 @@ _KEPT_SHARES: dict[str, Schema] = {
     "checkpoint": described(STRING, "Id of the checkpoint."),
     "at": described(COUNT, "Time of the record, in µs since 1970."),
     "format": described(POSITIVE, "Version of the shares."),
+    "ahead": described(
+        STRING,
+        "Id of the former query with whose shares those of a first batch are merged; may be empty.",
+    ),
     "shares": described(
         list_of(STRING), "Share of each slot in merged results, in Base64; the content may change."
     ),

@@ -50,7 +50,7 @@ def use_local_files(gateway: JavaGateway, properties: Mapping[str, str]) -> bool
     try:
         return _use(gateway.jvm, properties)
     # Py4J takes a class that does not exist for a package, which cannot be called.
-    except (Py4JError, TypeError) as error:
+    except (Py4JError, TypeError, OSError) as error:
         _log.warning("Hadoop runs chmod for each file of the checkpoint: %s", error)
         return False
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from spark_jobs.driver.source import read_topics
 from spark_jobs.sink.options import SinkOptions
@@ -24,6 +24,25 @@ if TYPE_CHECKING:
 _IDLE = "1 day"
 
 
+class FirstBatch(NamedTuple):
+    """How a query begins that has no batches yet.
+
+    Parameters
+    ----------
+    starts, ends : Positions or None
+        Offsets at which its first batch begins and ends; see `read_topics`.
+    initial : DataFrame or None
+        See `transform`.
+    ahead : str or None
+        See `SinkOptions`.
+    """
+
+    starts: Positions | None = None
+    ends: Positions | None = None
+    initial: DataFrame | None = None
+    ahead: str | None = None
+
+
 def start_query(
     session: SparkSession,
     settings: Settings,
@@ -33,12 +52,10 @@ def start_query(
     checkpoint: str,
     owner: Owner,
     marks: Mapping[str, int],
-    ahead: str,
     max_records: int,
     *,
     one_batch: bool,
-    starts: Positions | None = None,
-    initial: DataFrame | None = None,
+    first: FirstBatch | None = None,
 ) -> StreamingQuery:
     """Start the query.
 
@@ -58,25 +75,26 @@ def start_query(
         Location of the query's state.
     owner : Owner
         Claim of the job.
-    marks, ahead
+    marks : mapping of str to int
         See `SinkOptions`.
     max_records : int
         Max number of events and heartbeats of a batch.
     one_batch : bool
         Whether the query runs the unfinished batch and then idles. Otherwise `until_end` of the
         settings decides whether it ends by itself at the current end of the topics.
-    starts : Positions or None
-        See `read_topics`.
-    initial : DataFrame or None
-        See `transform`.
+    first : FirstBatch or None
+        How the query begins if it has no batches yet; None: without state, with the oldest records.
     """
     session.conf.set("spark.sql.shuffle.partitions", str(shuffle_partitions))
     # At the start of a job, executors of a cluster may not have registered.
     tasks = max(session.sparkContext.defaultParallelism, shuffle_partitions)
-    packed = read_topics(session, settings, in_force, topic_partitions, max_records, tasks, starts)
-    output = transform(packed, in_force, initial)
+    first = first or FirstBatch()
+    packed = read_topics(
+        session, settings, in_force, topic_partitions, max_records, tasks, first.starts, first.ends
+    )
+    output = transform(packed, in_force, first.initial)
     session.dataSource.register(KafkaSink)
-    options = SinkOptions(settings.prefix, settings.client, owner, marks, ahead)
+    options = SinkOptions(settings.prefix, settings.client, owner, marks, first.ahead)
     writer = (
         output.writeStream.format(FORMAT)
         .queryName("coincide")

@@ -69,9 +69,25 @@ class Plan:
         found = tuple(self.positions(slot) for slot in self.slots)
         return () if all(it == found[0] for it in found) else found
 
+    def ends(self, places: Collection[Place]) -> Positions:
+        """Return where the first batch ends if the slots do not begin together.
+
+        It ends where the last slot begins, so that all slots have the same positions after it.
+
+        Parameters
+        ----------
+        places : collection of (str, int)
+            Partitions that the query reads.
+        """
+        found = newest(*(self.positions(slot) for slot in self.slots))
+        ends: dict[str, dict[int, int]] = {}
+        for topic, number in places:
+            ends.setdefault(topic, {})[number] = position_of(found, topic, number)
+        return ends
+
     @property
     def has_operators(self) -> bool:
-        """Whether conditions continue with their state, if they have any."""
+        """Whether the plan contains the state of a condition."""
         return any(it and it.published.position["operators"] for it in self.slots)
 
     def is_reached(self, completed: Mapping[Place, int]) -> bool:

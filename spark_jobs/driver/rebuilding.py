@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spark_jobs.driver.planning import adopt_plan, remove_former
+from spark_jobs.driver.query import FirstBatch
 from spark_jobs.driver.rebuild import (
     Plan,
     describe_problems,
@@ -19,8 +20,6 @@ from spark_jobs.worker.transform import initial_state
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from pyspark.sql import DataFrame
 
     from kafka_client.partition_offsets import Place
     from spark_jobs.driver.layout import Layout
@@ -98,8 +97,8 @@ class Rebuilding:
         return plan
 
 
-def initial_state_of(plan: Plan, in_force: StreamsInForce, run: InForce, parts: Parts) -> DataFrame:
-    """Return the initial state of the slots of a plan.
+def first_batch_of(plan: Plan, in_force: StreamsInForce, run: InForce, parts: Parts) -> FirstBatch:
+    """Return how the query of a plan begins.
 
     Parameters
     ----------
@@ -120,4 +119,9 @@ def initial_state_of(plan: Plan, in_force: StreamsInForce, run: InForce, parts: 
         raise RebuildError(describe_problems(problems))
     tasks = parts.session.sparkContext.defaultParallelism
     packed = read_ranges(parts.session, parts.settings, run, ranges, tasks) if ranges else None
-    return initial_state(parts.session, packed, plan.slots, run)
+    initial = initial_state(parts.session, packed, plan.slots, run)
+    if not plan.written:
+        return FirstBatch(plan.starts, None, initial)
+    topics = parts.settings.topics
+    places = {*in_force.places, (topics.heartbeats, 0), (topics.config, 0)}
+    return FirstBatch(plan.starts, plan.ends(places), initial, parts.ahead or "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from spark_jobs.source.reading import RangeReading, StreamReading
@@ -26,6 +27,7 @@ def read_topics(
     max_records: int,
     tasks: int,
     starts: Positions | None = None,
+    ends: Positions | None = None,
 ) -> DataFrame:
     """Read all topics from the offsets of the checkpoint, or without one from their beginning.
 
@@ -45,12 +47,15 @@ def read_topics(
         Max number of tasks.
     starts : Positions or None
         Offsets at which a query without offsets in its checkpoint begins, instead of the beginning.
+    ends : Positions or None
+        Offsets at which the partitions end, whatever the limit of a batch and `until_offsets` are.
 
     Returns
     -------
     DataFrame
         Packed rows (`PACKED_SCHEMA`).
     """
+    until = {it: found for it, found in settings.until_offsets.items() if it in partitions}
     reading = StreamReading(
         in_force.run_id,
         _group(settings),
@@ -60,9 +65,9 @@ def read_topics(
         # Partitions are listed: an added partition is read only after every part of the job knows
         # it.
         dict(partitions),
-        max_records,
+        max_records if ends is None else sys.maxsize,
         starts or {},
-        {it: ends for it, ends in settings.until_offsets.items() if it in partitions},
+        until if ends is None else ends,
     )
     session.dataSource.register(stream_of(reading))
     return session.readStream.format(STREAM_FORMAT).load()

@@ -76,7 +76,8 @@ def write_task(
                 for blob in records.copy(late):
                     spool.append(blob)
         if shares:
-            spool.append(_pack(KeptShares(query, batch, shares).to_record(target)))
+            kept = KeptShares(query, batch, shares, options.ahead or "")
+            spool.append(_pack(kept.to_record(target)))
         if not spool.count:
             return 0, "", ()
         # Unpacked one by one while sending: many objects at once would cost garbage collections.

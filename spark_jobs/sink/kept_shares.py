@@ -39,11 +39,18 @@ class KeptShares(NamedTuple):
         Number of the batch.
     blobs : sequence of bytes
         The shares of the slots that have written the batch (`SlotShares`).
+    ahead : str
+        See `SinkOptions`; empty if the query has no value. Only the first batch has such shares.
+    is_whole : bool
+        Whether all records that were written have shares of this version of the software. A record
+        that exceeded max.message.bytes has none.
     """
 
     query: str
     batch: int
     blobs: Sequence[bytes]
+    ahead: str = ""
+    is_whole: bool = True
 
     def to_record(self, target: Target) -> Record:
         """Return the record of a task, which is a mark of the batch, too.
@@ -59,6 +66,7 @@ class KeptShares(NamedTuple):
             "checkpoint": target.owner.checkpoint,
             "at": time.time_ns() // 1_000,
             "format": _VERSION,
+            "ahead": self.ahead,
             "shares": [b64encode(it).decode() for it in self.blobs],
         }
         key = f"{target.group}{_KEY}".encode()
@@ -82,7 +90,7 @@ class KeptShares(NamedTuple):
         Returns
         -------
         KeptShares or None
-            None if they are missing, or another version of this software wrote them.
+            None if there are no records.
         """
         found = [
             it
@@ -101,23 +109,26 @@ class KeptShares(NamedTuple):
         if not found:
             return None
         last = max(it["next_batch"] for it in found)
-        blobs = [
-            b64decode(blob) for it in found if it["next_batch"] == last for blob in it["shares"]
-        ]
-        return cls(query, last - 1, blobs)
+        mine = [it for it in found if it["next_batch"] == last]
+        known = [it for it in mine if it["format"] == _VERSION and "shares" in it]
+        blobs = [b64decode(blob) for it in known for blob in it["shares"]]
+        ahead = next((it["ahead"] for it in known), "")
+        return cls(query, last - 1, blobs, ahead, len(known) == len(mine))
 
-    def groups(self, values: Mapping[bytes, bytes]) -> set[str]:
-        """Return the groups of the marks of the parts of the sink that have kept these shares."""
-        place = self.query, self.batch + 1
-        found = _records(values)
-        return {it["group"] for it in found if (it["query"], it["next_batch"]) == place}
+    def chain(self, values: Mapping[bytes, bytes]) -> list[Self]:
+        """Return these shares after those of the former queries that belong to the same merge."""
+        found = [self]
+        while found[0].ahead and not found[0].batch:
+            before = self.of_query(values, found[0].ahead)
+            if before is None or before.query in {it.query for it in found}:
+                break
+            found.insert(0, before)
+        return found
 
 
 def _records(values: Mapping[bytes, bytes]) -> list[dict[str, Any]]:
-    """Return the records with shares of this version of the software."""
-    kept = (orjson.loads(it) for key, it in values.items() if key.endswith(_KEY.encode()))
-    # A record that exceeds max.message.bytes has no shares.
-    return [it for it in kept if it["format"] == _VERSION and "shares" in it]
+    """Return the records of the tasks."""
+    return [orjson.loads(it) for key, it in values.items() if key.endswith(_KEY.encode())]
 
 
 def former_keys(values: Mapping[bytes, bytes], present: str | None) -> list[bytes]:

@@ -9,8 +9,7 @@ has written, and reads those that another process has written.
 If the job is killed before the driver merges, and its checkpoint is lost, the next job finds the
 shares that the slots have kept in the state topic. If all slots have written the batch, it merges
 them under the mark of the former query, which says whether they were merged. Otherwise the other
-slots evaluate the records of this batch in the first batch of the new query. The kept shares then
-belong to the first merge.
+slots evaluate this batch as the first batch of the new query, and its merge has all shares.
 """
 
 from __future__ import annotations
@@ -70,14 +69,19 @@ def write_merged(batch: int, query: str, blobs: Sequence[bytes], options: SinkOp
     Raises
     ------
     MissingShareError
-        A slot has no share, and the batch is not the first of the query.
+        A slot has no share of a condition. In the first batch of a query whose slots do not begin
+        together, the condition is left out instead.
     """
     target = merge_target(options.prefix, query, options.owner, options.marks)
     shares = [SlotShares.from_bytes(blob) for blob in blobs]
-    if batch == 0:
-        merged, later = _merge_first(shares, target, options)
+    if batch == 0 and options.ahead is not None:
+        if producer_of(target, options.properties).next_batch():
+            return
+        shares = [*_former(target, options), *shares]
+        merged = merge_shares(join_shares(_by_slot(shares)))
     else:
-        merged, later = merge_shares(_by_slot(shares)), _later(shares)
+        merged = merge_shares(_by_slot(shares))
+    later = [blob for it in shares for blob in it.later]
     detected_at_us = max(it.detected_at_us for it in shares)
     results = [it for one in merged if one.evaluation for it in one.evaluation.results]
     removed = [it.condition for it in merged if it.evaluation is None]
@@ -117,8 +121,8 @@ def write_kept(
     Returns
     -------
     str
-        Id of the former query if only some slots have written its last batch, otherwise empty. See
-        `SinkOptions.ahead`.
+        Id of the former query if some slots have not written its last batch, and all others have
+        kept their shares; otherwise empty. See `SinkOptions.ahead`.
     """
     marks = read_marks(values)
     if present is not None and mark_group(options.prefix, present, MERGED) in marks:
@@ -130,52 +134,37 @@ def write_kept(
     target = merge_target(options.prefix, kept.query, options.owner, options.marks)
     if marks.get(target.group, 0) > kept.batch:
         return ""
-    if len(kept.blobs) < SlotShares.from_bytes(kept.blobs[0]).slots:
-        parts = mark_group(options.prefix, kept.query, "")
-        written = {it for it, batch in marks.items() if it.startswith(parts) and batch > kept.batch}
-        if written == kept.groups(values):
-            return kept.query
+    chain = kept.chain(values)
+    if not all(it.is_whole for it in chain):
         _log.warning(
             "changes of merged results in the last batch are not written: the shares of a task "
-            "exceeded max.message.bytes of %s",
+            "exceeded max.message.bytes of %s, or are of another version of this software",
             target.topics.state,
         )
         return ""
+    found = [SlotShares.from_bytes(blob) for it in chain for blob in it.blobs]
+    if len({it.slot for it in found}) < found[0].slots:
+        return kept.query
+    if len(chain) > 1:
+        options = options._replace(ahead=kept.ahead)
     try:
         if producer_of(target, options.properties).next_batch() <= kept.batch:
             write_merged(kept.batch, kept.query, kept.blobs, options)
+    except MissingShareError as error:
+        _log.warning("changes of merged results in the last batch are not written: %s", error)
     finally:
         drop_producer(target)
     return ""
 
 
-def _merge_first(
-    shares: Sequence[SlotShares], target: Target, options: SinkOptions
-) -> tuple[list[Merged], list[bytes]]:
-    """Merge the shares of the first batch of a query; return them, and what is written later.
-
-    The slots of a rebuilt job may begin in consecutive batches. Then some have no share of what
-    others evaluate.
-    """
-    former = _ahead(target, options)
-    if former and former[0].slots == shares[0].slots:
-        _log.info("merging what some slots have written in the last batch of the former query")
-        shares = [*former, *shares]
-        return merge_shares(join_shares(_by_slot(shares))), _later(shares)
-    try:
-        return merge_shares(_by_slot(shares)), _later(shares)
-    except MissingShareError as error:
-        _log.warning("a change of merged results is not written: %s", error)
-        return merge_shares(join_shares(_by_slot(shares))), _later(shares)
-
-
-def _ahead(target: Target, options: SinkOptions) -> list[SlotShares]:
-    """Return the kept shares that belong to the first batch, unless that is written already."""
-    if not options.ahead or producer_of(target, options.properties).next_batch():
+def _former(target: Target, options: SinkOptions) -> list[SlotShares]:
+    """Return the shares of former queries that belong to the first merge."""
+    if not options.ahead:
         return []
     values = read_state(options.properties, target.topics.state, _READ_SECONDS)
     kept = KeptShares.of_query(values, options.ahead)
-    return [] if kept is None else [*map(SlotShares.from_bytes, kept.blobs)]
+    chain = [] if kept is None else kept.chain(values)
+    return [SlotShares.from_bytes(blob) for it in chain for blob in it.blobs]
 
 
 def _by_slot(shares: Sequence[SlotShares]) -> list[list[Share]]:
@@ -184,11 +173,6 @@ def _by_slot(shares: Sequence[SlotShares]) -> list[list[Share]]:
     for it in shares:
         found[it.slot] += it.shares
     return found
-
-
-def _later(shares: Sequence[SlotShares]) -> list[bytes]:
-    """Return the records to be written after the merged results."""
-    return [blob for it in shares for blob in it.later]
 
 
 class _TotalsAfter:

@@ -65,16 +65,17 @@ class SinkOptions(NamedTuple):
         Claim of the job.
     marks : mapping of str to int
         See `spark_jobs.sink.marker.read_marks`.
-    ahead : str
-        Id of a former query of which only some slots have written the last batch. Their kept shares
-        of it belong to the first batch of this query. Empty: there is none.
+    ahead : str or None
+        Set if some slots begin a batch ahead of the others, whose first batch ends where these
+        begin: the id of the former query with whose shares the first merge is done, or an empty
+        string if its shares are not used.
     """
 
     prefix: str
     properties: Properties
     owner: Owner
     marks: Mapping[str, int]
-    ahead: str = ""
+    ahead: str | None = None
 
     def to_strings(self) -> dict[str, str]:
         """Return the options as Spark passes them to a data source."""
@@ -83,7 +84,7 @@ class SinkOptions(NamedTuple):
             "properties": orjson.dumps(dict(self.properties)).decode(),
             "owner": orjson.dumps(list(self.owner)).decode(),
             "marks": orjson.dumps(dict(self.marks)).decode(),
-            "ahead": self.ahead,
+            "ahead": orjson.dumps(self.ahead).decode(),
         }
 
     @classmethod
@@ -94,5 +95,5 @@ class SinkOptions(NamedTuple):
             orjson.loads(given["properties"]),
             Owner(*orjson.loads(given["owner"])),
             orjson.loads(given["marks"]),
-            given["ahead"],
+            orjson.loads(given["ahead"]),
         )

@@ -69,8 +69,8 @@ def gather(
     frames : iterable of DataFrame
         Packed rows.
     written : Positions
-        Positions up to which earlier jobs have written the output of the slot: records before them
-        are left out.
+        Positions up to which earlier jobs have written the output of the slot: records before them,
+        and progress up to them, are left out.
     streams : mapping of name to Stream
         The streams in force.
     topics : Topics
@@ -116,7 +116,7 @@ class _Rows:
 
     def _add_document(self, kind: str, position: int, found: Any) -> None:  # noqa: ANN401 - parsed
         if kind == PROGRESS:
-            self.progress += [Progress(*entry) for entry in found]
+            self.progress += filter(self._is_unwritten, (Progress(*entry) for entry in found))
         elif kind == CONTROL:
             self.controls.append(Control(position, found["key"].encode(), found["record"]))
         elif kind == HEARTBEAT:
@@ -126,6 +126,13 @@ class _Rows:
             self.filtered[stream] += count
         elif kind == POSITIONS:
             self.positions = newest(self.positions, from_json(found))
+
+    def _is_unwritten(self, progress: Progress) -> bool:
+        """Return whether the progress contains records of which the output is not written."""
+        stream = self.streams.get(progress.stream)
+        if not self.written or stream is None:
+            return True
+        return progress.next_offset > position_of(self.written, stream.topic, progress.partition)
 
     def _unwritten(self, events: Events) -> Events:
         if not self.written:

@@ -6,20 +6,25 @@ import json
 import random
 import shutil
 import signal
+import threading
 import uuid
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from confluent_kafka import KafkaException, Producer
 
 from correlation.engine.progress import Progress
 from correlation.resources.records import Resource
 from correlation.topk.results import CHANGES, PRESENT
+from spark_jobs.sink.ownership import sink_id
 from tests.oracle.topk import TokenSet, ranked_pairs
 from tests.support.command import is_commit_worker, process_tree, send_signal
 from tests.support.hanging import stop_processes
 from tests.support.job import MANY_BATCHES, JobUnderTest, total
 from tests.support.kafka import Sent, create_topics, produce
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.topk import (
     DELAY,
     GridSlots,
@@ -31,7 +36,7 @@ from tests.support.topk import (
 from tests.support.workload import stream_resource
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
@@ -100,6 +105,8 @@ class Sets:
         settings = MANY_BATCHES | {
             "COINCIDE_HEARTBEAT_SECONDS": "86400",
             "COINCIDE_SLOTS": str(SLOTS),
+            # Each slot has a transaction of its own.
+            "COINCIDE_SPARK_MASTER": f"local[{SLOTS}]",
         }
         self.job = JobUnderTest(bootstrap, prefix, folder, settings, own_java=True)
         # One partition: the watermark follows the events alone.
@@ -149,6 +156,28 @@ class Sets:
             named = [(it["older"]["id"], it["newer"]["id"]) for it in value["items"]]
             found.append((value["as_of"], named))
         return found
+
+
+@contextmanager
+def fenced_off(bootstrap: str, transactional_id: str) -> Iterator[None]:
+    """Fence off the producers of a transactional id again and again."""
+    stop = threading.Event()
+
+    def run() -> None:
+        while not stop.is_set():
+            other = Producer({"bootstrap.servers": bootstrap, "transactional.id": transactional_id})
+            with suppress(KafkaException):
+                other.init_transactions(PATIENCE_SECONDS)
+
+    threads = [threading.Thread(target=run) for _ in range(2)]
+    for it in threads:
+        it.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for it in threads:
+            it.join()
 
 
 def _as_of(value: bytes | None) -> int:
@@ -203,6 +232,41 @@ def test_merged_records_are_written_once_when_the_job_dies_before_they_are(
         assert total(slots, "alarms_total") == total(slots, "topk_changes_total") == 0
         lists = on.lists()
         assert len({as_of_us for as_of_us, _ in lists}) == len(lists) >= 3
+        assert lists == [(as_of_us, list_at(sets, as_of_us)) for as_of_us, _ in lists]
+    finally:
+        job.process.stop(5)
+
+
+def test_merged_records_are_written_once_when_only_some_slots_have_written_the_batch(
+    kafka_bootstrap: str, tmp_path: Path
+) -> None:
+    """The job and its checkpoint are lost while a slot cannot write."""
+    sets = draw_sets(3 * BURST)
+    first, second, third = sets[:BURST], sets[BURST:-BURST], sets[-BURST:]
+    on = Sets(kafka_bootstrap, tmp_path)
+    job = on.job
+    try:
+        job.start()
+        on.send(first)
+        on.wait_for_list(first[-1])
+        before = on.changes(), on.lists()
+        with fenced_off(kafka_bootstrap, sink_id(job.topics.prefix, 1)):
+            on.send(second)
+            job.wait_for_slots(
+                lambda slots: len({it["watermarks"]["left"]["watermark"] for it in slots}) == SLOTS
+            )
+            job.kill()
+        assert (on.changes(), on.lists()) == before
+        shutil.rmtree(tmp_path / "checkpoint")
+        job.start()
+        on.wait_for_list(second[-1])
+        on.send(third)
+        on.wait_for_list(third[-1])
+        assert on.changes() == changes_of_one_cell(sets)
+        merged = job.wait_for_merged(lambda it: total([it], "alarms_total") >= len(on.changes()))
+        assert total([merged], "alarms_total") == len(on.changes())
+        lists = on.lists()
+        assert len({as_of_us for as_of_us, _ in lists}) == len(lists)
         assert lists == [(as_of_us, list_at(sets, as_of_us)) for as_of_us, _ in lists]
     finally:
         job.process.stop(5)

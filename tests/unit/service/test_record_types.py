@@ -74,7 +74,8 @@ SHARES = {
     "query": "0f8fad5b",
     "checkpoint": "0123456789abcdef",
     "at": 1_700_000_000_000_000,
-    "format": 1,
+    "format": 2,
+    "ahead": "",
     "shares": ["AAEC"],
 }
 MERGED = {**MARK, "merged": {"totals": {"counters": []}, "gauges": {"top": {"last": 0.5}}}}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 import pytest
 
+from correlation.kinds import KINDS
 from correlation.operators import Share
 from correlation.shares import join_shares
 from correlation.topk.local import (
@@ -74,7 +76,8 @@ def test_every_event_is_reported_unless_sets_came_late(*, is_late: bool) -> None
     assert [it[0] for it in found if it[2:4] == ("a", "c")] == (
         [] if is_late else ["entered", "moved", "left"]
     )
-    assert found[-1][:4] == ("entered", 1, "a", "b") if is_late else ("left", 2, "a", "c")
+    last = ("entered", 1, "a", "b") if is_late else ("left", 2, "a", "c")
+    assert found[-1][:4] == last
 
 
 def test_pairs_that_entered_and_left_again_are_no_change() -> None:
@@ -103,6 +106,20 @@ def test_versions_of_which_a_slot_has_no_share_are_left_out() -> None:
     mine = share(LocalList([A], changed([], [B])))
     both = [*mine, *share(LocalList([], changed([], [C])), MOMENT, new)]
     assert [[it.version for it in one] for one in join_shares([mine, both])] == [[3], [3]]
+
+
+def test_shares_of_the_same_block_stay_as_they_are() -> None:
+    steps = [Step((BUILT, *NET), 30, [], [A]), *changed([A], [B])]
+    slots = [share(LocalList([], steps), Moment(30, built="reset")), share(LocalList([C], ()))]
+    assert join_shares(slots) == slots
+
+
+def test_kinds_that_cannot_join_shares_are_left_out() -> None:
+    mine = [Share("unmatched", "d", 1, b"x"), *share(LocalList([], changed([], [A])))]
+    other = replace(KINDS["topk_similarity"], join_shares=None)
+    with patch("correlation.shares.KINDS", {**KINDS, "unmatched": other}):
+        found = join_shares([[mine[0], *mine], mine])
+    assert [[it.condition for it in one] for one in found] == [["c"], ["c"]]
 
 
 def test_removed_condition_ends_once_in_every_slot() -> None:

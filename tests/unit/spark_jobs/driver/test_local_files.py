@@ -37,6 +37,8 @@ def test_the_job_starts_without_the_compiler(caplog: pytest.LogCaptureFixture) -
     assert "chmod" in caplog.text
 
 
-def test_a_class_that_the_user_names_is_kept() -> None:
+def test_a_class_that_the_user_names_is_kept(caplog: pytest.LogCaptureFixture) -> None:
     named = {"spark.hadoop.fs.file.impl": "org.example.Files"}
     assert not use_local_files(cast("JavaGateway", Broken()), named)
+    # Java was not asked.
+    assert caplog.text == ""

@@ -16,12 +16,17 @@ CHECKPOINT = "checkpoint"
 
 
 def record(
-    partition: int, query: str, batch: int, *blobs: bytes, checkpoint: str = CHECKPOINT
+    partition: int,
+    query: str,
+    batch: int,
+    *blobs: bytes,
+    checkpoint: str = CHECKPOINT,
+    ahead: str = "",
 ) -> dict[bytes, bytes]:
     """Return the record of a partition, by its key."""
     owner = Owner(1, checkpoint, "start", 2)
     target = Target(f"p.sink.{partition}", f"p.{query}.{partition}", Topics("p"), owner)
-    written = KeptShares(query, batch, blobs).to_record(target)
+    written = KeptShares(query, batch, blobs, ahead).to_record(target)
     assert written.topic == Topics("p").state
     return {written.key or b"": written.value or b""}
 
@@ -51,12 +56,28 @@ def test_shares_of_the_present_query_and_of_other_checkpoints_are_left_out() -> 
     assert former_keys(written, "present") == [*former]
 
 
-def test_groups_are_those_of_the_parts_that_have_kept_the_shares() -> None:
-    written = {**record(0, "q", 7, *BLOBS), **record(1, "q", 6, *BLOBS), **record(2, "r", 7)}
-    found = KeptShares.of_query(written, "q")
-    assert found == KeptShares("q", 7, [*BLOBS])
-    assert found.groups(written) == {"p.q.0"}
+def test_shares_of_a_first_batch_follow_those_of_the_former_queries() -> None:
+    written = {
+        **record(0, "p", 5, b"zero"),
+        **record(0, "q", 0, b"one", ahead="p"),
+        **record(1, "r", 0, b"two", ahead="q"),
+        **record(0, "s", 1, b"three"),
+    }
+    found = KeptShares.of_query(written, "r")
+    assert found == KeptShares("r", 0, [b"two"], "q")
+    assert [it.query for it in found.chain(written)] == ["p", "q", "r"]
+    later = KeptShares.of_query(written, "s")
+    assert later is not None
+    assert later.chain(written) == [later]
     assert KeptShares.of_query(written, "unknown") is None
+
+
+@pytest.mark.parametrize("before", ["q", "gone"])
+def test_chain_of_shares_ends(before: str) -> None:
+    written = record(0, "q", 0, b"one", ahead=before)
+    found = KeptShares.of_query(written, "q")
+    assert found is not None
+    assert found.chain(written) == [found]
 
 
 def test_shares_are_a_mark_of_their_batch() -> None:
@@ -70,5 +91,5 @@ def test_shares_that_are_too_large_or_of_another_format_are_missing() -> None:
     shortened = orjson.dumps({**omitted, "error": "too_large"})
     other = orjson.dumps({**orjson.loads(value), "format": 1})
     for it in (shortened, other):
-        assert newest({**first, key: it}) == KeptShares("q", 7, [*BLOBS])
-        assert newest({key: it}) is None
+        assert newest({**first, key: it}) == KeptShares("q", 7, [*BLOBS], is_whole=False)
+        assert newest({key: it}) == KeptShares("q", 7, [], is_whole=False)
