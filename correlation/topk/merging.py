@@ -225,7 +225,7 @@ def join_shares(slots: Sequence[Sequence[bytes]]) -> list[bytes]:
         is_lost=any(it.is_lost for it in moments),
         is_net=bool(built) or is_late or not found[0][-1].condition.every,
     )
-    # Lists that are withdrawn or begin anew at the end have one reason for all changes.
+    # Lists that are withdrawn or built at the end have one reason for all changes.
     last = [step for shares in found for step in shares[-1].local.steps]
     is_built = bool(last) and all(it.order[0] == BUILT for it in last)
     order: Order = (BUILT if is_built else ADVANCED, *NET)

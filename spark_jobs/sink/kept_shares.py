@@ -90,7 +90,7 @@ class KeptShares(NamedTuple):
         Returns
         -------
         KeptShares or None
-            None if there are no records.
+            None if no record exists.
         """
         found = [
             it

@@ -159,7 +159,7 @@ def test_p_topk_merge_slots_that_begin_a_block_apart_write_the_records_of_one_ce
     rng = random.Random(case.seed)  # noqa: S311 - a reproducible choice, no secret
     case = replace(case, keyed=False)
     blocks = draw_blocks(rng, case)
-    # A reset is applied twice by the slots that are ahead (docs/proofs.md, P-REBUILD).
+    # The progress of both blocks is applied to the slots that are ahead, without a reset.
     apart = [
         it
         for it in range(len(blocks) - 2)
