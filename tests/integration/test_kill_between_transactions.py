@@ -6,25 +6,20 @@ import json
 import random
 import shutil
 import signal
-import threading
 import uuid
-from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import KafkaException, Producer
 
 from correlation.engine.progress import Progress
 from correlation.resources.records import Resource
 from correlation.topk.results import CHANGES, PRESENT
-from spark_jobs.sink.ownership import sink_id
 from tests.oracle.topk import TokenSet, ranked_pairs
 from tests.support.command import is_commit_worker, process_tree, send_signal
 from tests.support.hanging import stop_processes
 from tests.support.job import MANY_BATCHES, JobUnderTest, total
 from tests.support.kafka import Sent, create_topics, produce
-from tests.support.patience import PATIENCE_SECONDS
 from tests.support.topk import (
     DELAY,
     GridSlots,
@@ -36,7 +31,7 @@ from tests.support.topk import (
 from tests.support.workload import stream_resource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
@@ -47,6 +42,9 @@ BURST, SPACING_US = 12, 2
 BEHIND = 1 + DELAY // SPACING_US
 FIELDS = {"k": K, "window_us": WINDOW_US, "report": "every"}
 Named = tuple[str, str]
+NOTHING, CHECKPOINT, SLOT = "nothing", "checkpoint", "checkpoint, and the batch of a slot"
+# What is before and after its number in the keys of a slot, and of the task that writes it.
+_STATES_OF_A_SLOT = (("/", ""), ("/", "/totals"), (".sink.", ""), (".", ".shares"))
 
 
 def draw_sets(count: int) -> list[Tagged]:
@@ -148,6 +146,12 @@ class Sets:
         """Return all changes."""
         return [without_detection(it.value) for it in self.job.read(self.job.topics.of(CHANGES))]
 
+    def state_of(self, slot: int) -> list[Sent]:
+        """Return the newest records of the state topic that a slot and its task have written."""
+        newest = {it.key or b"": it.value for it in self.job.read(self.job.topics.state)}
+        ends = tuple(f"{it}{slot}{end}".encode() for it, end in _STATES_OF_A_SLOT)
+        return [Sent(value, key) for key, value in newest.items() if key.endswith(ends)]
+
     def lists(self) -> list[tuple[int, list[Named]]]:
         """Return all lists: time and pairs."""
         found = []
@@ -158,43 +162,23 @@ class Sets:
         return found
 
 
-@contextmanager
-def fenced_off(bootstrap: str, transactional_id: str) -> Iterator[None]:
-    """Fence off the producers of a transactional id again and again."""
-    stop = threading.Event()
-
-    def run() -> None:
-        while not stop.is_set():
-            other = Producer({"bootstrap.servers": bootstrap, "transactional.id": transactional_id})
-            with suppress(KafkaException):
-                other.init_transactions(PATIENCE_SECONDS)
-
-    threads = [threading.Thread(target=run) for _ in range(2)]
-    for it in threads:
-        it.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        for it in threads:
-            it.join()
-
-
 def _as_of(value: bytes | None) -> int:
     as_of: int = json.loads(value or b"")["as_of"]
     return as_of
 
 
 @pytest.mark.parametrize(
-    "loses",
+    "lost",
     [
-        pytest.param(False, id="checkpoint", marks=pytest.mark.nightly),
-        pytest.param(True, id="checkpoint lost"),
+        pytest.param(NOTHING, marks=pytest.mark.nightly),
+        CHECKPOINT,
+        SLOT,
     ],
 )
 def test_merged_records_are_written_once_when_the_job_dies_before_they_are(
-    kafka_bootstrap: str, tmp_path: Path, *, loses: bool
+    kafka_bootstrap: str, tmp_path: Path, lost: str
 ) -> None:
+    """A slot that has not written the batch has its former state; its output is its share only."""
     sets = draw_sets(3 * BURST)
     first, second, third = sets[:BURST], sets[BURST:-BURST], sets[-BURST:]
     on = Sets(kafka_bootstrap, tmp_path)
@@ -203,7 +187,8 @@ def test_merged_records_are_written_once_when_the_job_dies_before_they_are(
         job.start()
         on.send(first)
         on.wait_for_list(first[-1])
-        before = on.changes(), on.lists()
+        before, state = (on.changes(), on.lists()), on.state_of(1)
+        assert len(state) == len(_STATES_OF_A_SLOT)
         stopped = stop_processes(
             lambda: filter(is_commit_worker, process_tree(job.process.pid or 0))
         )
@@ -217,8 +202,10 @@ def test_merged_records_are_written_once_when_the_job_dies_before_they_are(
         for it in stopped:
             send_signal(it, signal.SIGKILL)
         assert (on.changes(), on.lists()) == before
-        if loses:
+        if lost != NOTHING:
             shutil.rmtree(tmp_path / "checkpoint")
+        if lost == SLOT:
+            produce(job.bootstrap, job.topics.state, state)
         job.start()
         on.wait_for_list(second[-1])
         on.send(third)
@@ -232,41 +219,6 @@ def test_merged_records_are_written_once_when_the_job_dies_before_they_are(
         assert total(slots, "alarms_total") == total(slots, "topk_changes_total") == 0
         lists = on.lists()
         assert len({as_of_us for as_of_us, _ in lists}) == len(lists) >= 3
-        assert lists == [(as_of_us, list_at(sets, as_of_us)) for as_of_us, _ in lists]
-    finally:
-        job.process.stop(5)
-
-
-def test_merged_records_are_written_once_when_only_some_slots_have_written_the_batch(
-    kafka_bootstrap: str, tmp_path: Path
-) -> None:
-    """The job and its checkpoint are lost while a slot cannot write."""
-    sets = draw_sets(3 * BURST)
-    first, second, third = sets[:BURST], sets[BURST:-BURST], sets[-BURST:]
-    on = Sets(kafka_bootstrap, tmp_path)
-    job = on.job
-    try:
-        job.start()
-        on.send(first)
-        on.wait_for_list(first[-1])
-        before = on.changes(), on.lists()
-        with fenced_off(kafka_bootstrap, sink_id(job.topics.prefix, 1)):
-            on.send(second)
-            job.wait_for_slots(
-                lambda slots: len({it["watermarks"]["left"]["watermark"] for it in slots}) == SLOTS
-            )
-            job.kill()
-        assert (on.changes(), on.lists()) == before
-        shutil.rmtree(tmp_path / "checkpoint")
-        job.start()
-        on.wait_for_list(second[-1])
-        on.send(third)
-        on.wait_for_list(third[-1])
-        assert on.changes() == changes_of_one_cell(sets)
-        merged = job.wait_for_merged(lambda it: total([it], "alarms_total") >= len(on.changes()))
-        assert total([merged], "alarms_total") == len(on.changes())
-        lists = on.lists()
-        assert len({as_of_us for as_of_us, _ in lists}) == len(lists)
         assert lists == [(as_of_us, list_at(sets, as_of_us)) for as_of_us, _ in lists]
     finally:
         job.process.stop(5)
