@@ -43,7 +43,7 @@ BEHIND = 1 + DELAY // SPACING_US
 FIELDS = {"k": K, "window_us": WINDOW_US, "report": "every"}
 Named = tuple[str, str]
 NOTHING, CHECKPOINT, SLOT = "nothing", "checkpoint", "checkpoint, and the batch of a slot"
-# What is before and after its number in the keys of a slot, and of the task that writes it.
+# Parts of the keys of a slot and of its task, before and after its number.
 _STATES_OF_A_SLOT = (("/", ""), ("/", "/totals"), (".sink.", ""), (".", ".shares"))
 
 
