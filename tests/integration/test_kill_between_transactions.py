@@ -42,7 +42,7 @@ BURST, SPACING_US = 12, 2
 BEHIND = 1 + DELAY // SPACING_US
 FIELDS = {"k": K, "window_us": WINDOW_US, "report": "every"}
 Named = tuple[str, str]
-NOTHING, CHECKPOINT, SLOT = "nothing", "checkpoint", "checkpoint, and the batch of a slot"
+NOTHING, CHECKPOINT, SLOT = "nothing", "checkpoint", "checkpoint and slot"
 # Parts of the keys of a slot and of its task, before and after its number.
 _STATES_OF_A_SLOT = (("/", ""), ("/", "/totals"), (".sink.", ""), (".", ".shares"))
 
