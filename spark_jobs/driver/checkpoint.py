@@ -189,6 +189,16 @@ class Checkpoint:
             name = f"{self.query}/offsets/{self.newest_batch()}"
             self.write(name, "\n".join([*lines[:_HEAD_LINES], *changed]).encode())
 
+    def remove_unfinished_files(self) -> None:
+        """Remove what a job that was killed has left of the first files of Spark's logs.
+
+        Spark writes a file under another name first. It does not begin a query if a log has such a
+        file and no other.
+        """
+        for log in ("offsets", "commits"):
+            if self._newest(log) < 0:
+                self.remove(f"{self.query}/{log}")
+
     def discard_batch(self, batch: int) -> None:
         """Remove the offsets of an unfinished batch, and the state that its tasks have stored.
 

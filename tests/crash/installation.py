@@ -31,6 +31,7 @@ from tests.support.command import (
     process_tree,
     send_signal,
     service_process,
+    start_of,
 )
 from tests.support.job import MANY_BATCHES, JobUnderTest
 from tests.support.kafka import create_topics
@@ -114,8 +115,8 @@ class Installation(Generic[L]):
         self.streams: dict[str, Stream] = {}
         self._opened = ExitStack()
         self._metrics: dict[bytes, dict[str, Any]] = {}
-        # Processes of the job that were seen: none of them may outlive its job.
-        self._known: set[int] = set()
+        # Starts of the processes of the job that were seen: none of them may outlive its job.
+        self._known: dict[int, str] = {}
 
     def __enter__(self) -> Self:
         with ExitStack() as opened:
@@ -219,7 +220,11 @@ class Installation(Generic[L]):
 
     def note_processes(self) -> None:
         """Note the processes of the job: none of them may outlive it."""
-        self._known.update(self.processes())
+        starts = {it: start_of(it) for it in self.processes()}
+        self._known |= {pid: start for pid, start in starts.items() if start}
+
+    def _forget_ended(self) -> None:
+        self._known = {pid: start for pid, start in self._known.items() if start == start_of(pid)}
 
     def processes(self) -> list[int]:
         """Return the processes of the job, parents before their children."""
@@ -291,8 +296,8 @@ class Installation(Generic[L]):
 
         def are_gone() -> bool:
             present = set(self.processes())
-            self._known = {it for it in self._known if _is_of_job(it)}
-            return self._known <= present and self._has_its_executors()
+            self._forget_ended()
+            return self._known.keys() <= present and self._has_its_executors()
 
         self._wait(are_gone, "processes of an earlier job are left")
 
@@ -345,14 +350,8 @@ class Installation(Generic[L]):
 
     def _end_job(self) -> None:
         """Kill the job, and all processes of it that are left."""
-        self._known.update(self.processes())
+        self.note_processes()
         self.job.process.stop(5)
+        self._forget_ended()
         for pid in self._known:
-            if _is_of_job(pid):
-                send_signal(pid, signal.SIGKILL)
-
-
-def _is_of_job(pid: int) -> bool:
-    """Return whether an id is that of a process of a job; ids are used again by others."""
-    line = command_line(pid)
-    return any(it in line for it in ("spark_jobs", "org.apache.spark", "pyspark"))
+            send_signal(pid, signal.SIGKILL)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from correlation.errors import UnknownRecordVersionError
@@ -339,6 +340,30 @@ def test_unfinished_batch_is_one_begun_and_not_completed(
     }
     (completed / "10").write_text("v1\n{}")
     assert not checkpoint.has_unfinished_batch()
+
+
+def test_query_begins_although_a_job_was_killed_while_it_wrote_the_first_offsets(
+    checkpoint: Checkpoint, session: SparkSession, tmp_path: Path
+) -> None:
+    left = tmp_path / "job/query/offsets/.0.8f74e7f0.tmp"
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"")
+
+    def run() -> None:
+        writer = session.readStream.format("rate").load().writeStream.format("noop")
+        query = writer.trigger(availableNow=True).start(
+            checkpointLocation=checkpoint.query_location
+        )
+        query.awaitTermination()
+
+    with pytest.raises(StreamingQueryException, match="should be empty on batch 0"):
+        run()
+    checkpoint.remove_unfinished_files()
+    run()
+    assert checkpoint.newest_batch() == checkpoint.completed_batch() == 0
+    before = files_of(tmp_path / "job")
+    checkpoint.remove_unfinished_files()
+    assert files_of(tmp_path / "job") == before
 
 
 def write_batches(folder: Path, begun: int, completed: int) -> None:

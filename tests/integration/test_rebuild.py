@@ -16,6 +16,7 @@ from tests.support.interrupted import (
     WINDOW_US,
     World,
     assert_as_uninterrupted,
+    kill_in_the_first_batch,
     lose_checkpoint,
     results,
 )
@@ -48,6 +49,7 @@ def test_every_result_is_written_once_when_the_checkpoint_is_lost(
             job.kill()
             if is_lost:
                 lose_checkpoint(job)
+                kill_in_the_first_batch(job)
             else:
                 # Some slots may have written the unfinished batch, and events may wait for their
                 # block: then the number of slots changes later.

@@ -86,6 +86,20 @@ def command_line(pid: int) -> str:
         return ""
 
 
+def start_of(pid: int) -> str:
+    """Return when a process was started, in ticks since the boot, or "" after its end.
+
+    Systems give the id of an ended process to another one, which has another start.
+    """
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+    # The name of the command, in parentheses, may have spaces.
+    state, *fields = stat.rpartition(")")[2].split()
+    return "" if state == "Z" else fields[18]
+
+
 def variables(pid: int) -> dict[str, str]:
     """Return the environment variables with which a process was started; empty after its end."""
     try:

@@ -16,7 +16,7 @@ from correlation.resources.streams import Stream
 from correlation.resources.tokens import Tokens
 from correlation.timing.factored.expanding import Expander, is_factored
 from tests.support.every_kind import LIST, conditions_of
-from tests.support.job import MANY_BATCHES, JobUnderTest, total
+from tests.support.job import MANY_BATCHES, JobUnderTest, query_folder, total
 from tests.support.kafka import Sent, produce
 from tests.support.patience import PATIENCE_SECONDS, wait_until
 from tests.support.workload import Occurrence, Workload, stream_resource
@@ -181,6 +181,19 @@ def present_keys(job: JobUnderTest) -> set[bytes]:
 
 def lose_checkpoint(job: JobUnderTest) -> None:
     shutil.rmtree(job.folder / "checkpoint")
+
+
+def kill_in_the_first_batch(job: JobUnderTest) -> None:
+    """Kill a job that rebuilds its state while it writes the offsets of its first batch."""
+    job.process.start()
+    plan = job.folder / "checkpoint" / "rebuild.json"
+    job.process.wait_until(plan.exists, PATIENCE_SECONDS)
+    job.kill()
+    offsets = query_folder(job) / "offsets"
+    if not (offsets / "0").exists():
+        # The file that Spark writes before it has its name.
+        offsets.mkdir(parents=True, exist_ok=True)
+        (offsets / ".0.8f74e7f0.tmp").write_bytes(b"")
 
 
 def assert_as_uninterrupted(world: World, folder: Path) -> None:
