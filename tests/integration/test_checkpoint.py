@@ -356,7 +356,7 @@ def test_query_begins_although_a_job_was_killed_while_it_wrote_the_first_offsets
         )
         query.awaitTermination()
 
-    with pytest.raises(StreamingQueryException, match="should be empty on batch 0"):
+    with pytest.raises(StreamingQueryException, match="CHECKPOINT_LOCATION_NOT_EMPTY"):
         run()
     checkpoint.remove_unfinished_files()
     run()
