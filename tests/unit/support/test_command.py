@@ -13,7 +13,7 @@ _CHILD = "open('/proc/self/comm', 'w').write('a) Z b'); print(flush=True); input
 
 
 def test_process_has_one_start_and_an_ended_one_has_none() -> None:
-    # An interpreter that runs a text of this file.
+    # An interpreter with the program above.
     child = subprocess.Popen(  # noqa: S603
         [sys.executable, "-c", _CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
