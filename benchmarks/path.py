@@ -238,7 +238,7 @@ def run() -> list[Report]:
             "docs/figures.md has a comparison with both. Pairs include those of the warm-up. The "
             "last column is CPU time divided by that of Coincide. Aims: 20 with batches of the "
             "same size, which is met, and 10 with the batches that are best for Spark, which is "
-            "met but for many pairs (9.2).",
+            "met but for many pairs (8.9).",
             ("", "events", "pairs", "wall", "CPU", "events / CPU s", "CPU, ratio"),
             [row for workload in WORKLOADS for row in compare(workload)],
         )

@@ -35,7 +35,7 @@ _THREADS = {
     ("java", "plan and commit batches"): "plan and commit batches: Java",
     ("java", "compile"): "compile: Java",
     ("java", "collect garbage"): "collect garbage: Java",
-    ("java", "other"): "other Java, and the commands that set the modes of the checkpoint's files",
+    ("java", "other"): "other Java",
 }
 _DRIVERS = "plan batches: Python"
 STAGES = (
