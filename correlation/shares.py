@@ -46,7 +46,7 @@ def join_shares(slots: Sequence[Sequence[Share]]) -> list[list[Share]]:
     list of (list of Share)
         The shares of versions of which all slots have the same number, and one share of each slot
         for the others. Versions of which a slot has no share are left out, and those of kinds that
-        cannot join shares.
+        cannot join shares; not the end of a condition, which has no blob.
     """
     found: dict[tuple[str, str, int], list[list[Share]]] = {}
     for number, shares in enumerate(slots):
@@ -60,11 +60,13 @@ def join_shares(slots: Sequence[Sequence[Share]]) -> list[list[Share]]:
                 mine.extend(part)
             continue
         if not kind:
-            blobs: Sequence[bytes] = [b""] * len(parts)
-        elif not all(parts) or (join := KINDS[kind].join_shares) is None:
+            # One slot says enough.
+            for mine, part in zip(joined, parts, strict=True):
+                mine.extend(part[-1:])
             continue
-        else:
-            blobs = join([[it.blob for it in mine] for mine in parts])
+        if not all(parts) or (join := KINDS[kind].join_shares) is None:
+            continue
+        blobs = join([[it.blob for it in mine] for mine in parts])
         for mine, part, blob in zip(joined, parts, blobs, strict=True):
             changes = any(it.has_changes for it in part)
             mine.append(part[-1]._replace(blob=blob, has_changes=changes))

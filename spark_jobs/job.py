@@ -268,7 +268,7 @@ class Job:
         if plan is not None and parts.checkpoint.completed_batch() < 0:
             first = first_batch_of(plan, in_force, run, parts)
         BlobFiles(parts.checkpoint.cache_folder).clear()
-        parts.checkpoint.remove_unfinished_files()
+        parts.checkpoint.remove_unbegun()
         with parts.checkpoint.naming_store():
             return start_query(
                 parts.session,

@@ -223,7 +223,7 @@ def _run_job(
         layout = replace_query(
             checkpoint, session, layout, settings, state, slots, start, missing, find_written
         )
-    ahead: str | None = None
+    ahead = ""
     if (plan := read_plan(checkpoint)) is not None:
         # Imported late: it takes a second.
         from spark_jobs.sink.merged import write_kept  # noqa: PLC0415 - see above
@@ -231,8 +231,8 @@ def _run_job(
         options = SinkOptions(settings.prefix, settings.client, owner, marks)
         former = {it.checkpoint for it in plan.slots if it is not None}
         ahead = write_kept(state, options, former, checkpoint.query_id())
-        if not plan.has_operators:
-            # With --from-now lists begin empty: the former shares do not belong to them.
+        if plan.from_now:
+            # Lists begin empty: the former shares do not belong to them.
             ahead = ""
     checkpoint.remove_other_queries()
     config_topic = ConfigTopic(

@@ -313,7 +313,7 @@ _TOO_LARGE: dict[str, Schema] = {
     "checkpoint": STRING,
     "slots": POSITIVE,
     **{name: _MARK[name] for name in ("group", "next_batch")},
-    **{name: _KEPT_SHARES[name] for name in ("query", "at", "format")},
+    **{name: _KEPT_SHARES[name] for name in ("query", "at", "format", "ahead")},
     "error": constant(Reason.TOO_LARGE.value),
     "omitted_bytes": COUNT,
 }
@@ -324,7 +324,7 @@ OMITTED_STATE = RecordType(
     "shares, changes of merged results may be lost with the checkpoint.",
     object_of(
         _TOO_LARGE,
-        ["checkpoint", "slots", "group", "next_batch", "query", "at", "format"],
+        ["checkpoint", "slots", "group", "next_batch", "query", "at", "format", "ahead"],
     ),
     "GENERATION/SLOT, GENERATION/SLOT/totals, PREFIX.sink.merged.totals or "
     "PREFIX.QUERY.PARTITION.shares",

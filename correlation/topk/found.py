@@ -54,7 +54,7 @@ class Found:
 
     @property
     def may_change_lists(self) -> bool:
-        """Whether the block may change the list of a slot; equal in all slots."""
+        """Whether the block may change the list of a slot; equal in all slots that evaluate it."""
         moment = self.moment
         if moment.as_of_us <= UNKNOWN_WATERMARK:
             return moment.is_lost

@@ -55,7 +55,7 @@ class LocalList(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """Times and reasons of a block; equal in all slots, except `is_late`.
+    """Times and reasons of a block; equal in all slots that evaluate it, except `is_late`.
 
     Parameters
     ----------

@@ -189,15 +189,15 @@ class Checkpoint:
             name = f"{self.query}/offsets/{self.newest_batch()}"
             self.write(name, "\n".join([*lines[:_HEAD_LINES], *changed]).encode())
 
-    def remove_unfinished_files(self) -> None:
-        """Remove what a job that was killed has left of the first files of Spark's logs.
+    def remove_unbegun(self) -> None:
+        """Remove what former jobs have left in the folder of a query without a batch.
 
-        Spark writes a file under another name first. It does not begin a query if a log has such a
-        file and no other.
+        Spark does not begin such a query if it finds files: a job that is killed while it writes
+        the first offsets leaves them under another name, and an executor may outlive its job.
         """
-        for log in ("offsets", "commits"):
-            if self._newest(log) < 0:
-                self.remove(f"{self.query}/{log}")
+        if self.newest_batch() < 0 and self.completed_batch() < 0:
+            for name in ("offsets", "commits", "state"):
+                self.remove(f"{self.query}/{name}")
 
     def discard_batch(self, batch: int) -> None:
         """Remove the offsets of an unfinished batch, and the state that its tasks have stored.

@@ -32,7 +32,7 @@ class Parts:
         See their classes.
     marks : mapping of str to int
         Batches that were written when the job started; see `spark_jobs.sink.marker.read_marks`.
-    ahead : str or None
+    ahead : str
         See `SinkOptions`.
     written : int
         Newest batch of the checkpoint that was written when the job started, or -1.
@@ -52,7 +52,7 @@ class Parts:
     reporter: Reporter
     claim: Claim
     marks: Mapping[str, int]
-    ahead: str | None
+    ahead: str
     written: int
     memory: MemoryUse
     stop: threading.Event

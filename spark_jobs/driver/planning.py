@@ -224,7 +224,8 @@ def _plan_rebuild(
 ) -> Plan:
     plan = _plan(session, layout, generations, slots)
     if start == "now":
-        return replace(plan, slots=tuple(it and without_events(it) for it in plan.slots))
+        left = tuple(it and without_events(it) for it in plan.slots)
+        return replace(plan, slots=left, from_now=True)
     return plan
 
 

@@ -25,7 +25,7 @@ _IDLE = "1 day"
 
 
 class FirstBatch(NamedTuple):
-    """How a query begins that has no batches yet.
+    """Begin of a query without batches.
 
     Parameters
     ----------

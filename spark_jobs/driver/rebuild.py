@@ -47,10 +47,13 @@ class Plan:
         Layout of the new query.
     slots : tuple of SlotRecord or None
         State of each slot; None: the slot has not written anything.
+    from_now : bool
+        Whether events and the state of conditions are left out.
     """
 
     layout: Layout
     slots: tuple[SlotRecord | None, ...]
+    from_now: bool = False
 
     @property
     def starts(self) -> Positions:
@@ -69,26 +72,26 @@ class Plan:
         found = tuple(self.positions(slot) for slot in self.slots)
         return () if all(it == found[0] for it in found) else found
 
-    def ends(self, places: Collection[Place]) -> Positions:
+    def ends(self, places: Collection[Place], config: str) -> Positions:
         """Return where the first batch ends if the slots do not begin together.
 
-        It ends where the last slot begins, so that all slots have the same positions after it.
+        It ends where the last slot begins, so that all slots have read the same records after it.
 
         Parameters
         ----------
         places : collection of (str, int)
-            Partitions that the query reads.
+            Partitions of events and heartbeats. Those that no slot has read are not read.
+        config : str
+            Name of the config topic. It has no end if it was created again: all slots then take
+            their conditions from all its records.
         """
         found = newest(*(self.positions(slot) for slot in self.slots))
         ends: dict[str, dict[int, int]] = {}
         for topic, number in places:
             ends.setdefault(topic, {})[number] = position_of(found, topic, number)
+        if config in found:
+            ends[config] = {**found[config]}
         return ends
-
-    @property
-    def has_operators(self) -> bool:
-        """Whether the plan contains the state of a condition."""
-        return any(it and it.published.position["operators"] for it in self.slots)
 
     def is_reached(self, completed: Mapping[Place, int]) -> bool:
         """Return whether completed batches have reached the positions of all slots."""
@@ -157,6 +160,7 @@ class Plan:
                 "v": _VERSION,
                 "layout": self.layout.to_document(),
                 "slots": [None if slot is None else slot.to_json() for slot in self.slots],
+                "from_now": self.from_now,
             }
         )
 
@@ -176,7 +180,8 @@ class Plan:
                 "checkpoint: the job plans the rebuild again"
             )
         slots = tuple(SlotRecord.from_json(it) for it in document["slots"])
-        return cls(Layout.from_document(document["layout"]), slots)
+        layout = Layout.from_document(document["layout"])
+        return cls(layout, slots, document.get("from_now", False))
 
 
 def make_states(

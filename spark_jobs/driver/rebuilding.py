@@ -121,7 +121,9 @@ def first_batch_of(plan: Plan, in_force: StreamsInForce, run: InForce, parts: Pa
     packed = read_ranges(parts.session, parts.settings, run, ranges, tasks) if ranges else None
     initial = initial_state(parts.session, packed, plan.slots, run)
     if not plan.written:
-        return FirstBatch(plan.starts, None, initial)
+        # In former first batches, only some slots may have noticed that a stream has changed.
+        return FirstBatch(plan.starts, None, initial, "")
     topics = parts.settings.topics
-    places = {*in_force.places, (topics.heartbeats, 0), (topics.config, 0)}
-    return FirstBatch(plan.starts, plan.ends(places), initial, parts.ahead or "")
+    places = {*in_force.places, (topics.heartbeats, 0)}
+    ends = plan.ends(places, topics.config)
+    return FirstBatch(plan.starts, ends, initial, parts.ahead)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from base64 import b64decode, b64encode
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import orjson
@@ -99,7 +98,9 @@ class KeptShares(NamedTuple):
         ]
         if not found:
             return None
-        last = max(found, key=itemgetter("at"))
+        # The clocks of two hosts may differ.
+        followed = {it.get("ahead") for it in found}
+        last = max(found, key=lambda it: (it["query"] not in followed, it["at"]))
         return cls.of_query(values, last["query"])
 
     @classmethod

@@ -145,7 +145,7 @@ def write_kept(
     found = [SlotShares.from_bytes(blob) for it in chain for blob in it.blobs]
     if len({it.slot for it in found}) < found[0].slots:
         return kept.query
-    if len(chain) > 1:
+    if not kept.batch:
         options = options._replace(ahead=kept.ahead)
     try:
         if producer_of(target, options.properties).next_batch() <= kept.batch:

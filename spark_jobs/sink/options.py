@@ -66,9 +66,9 @@ class SinkOptions(NamedTuple):
     marks : mapping of str to int
         See `spark_jobs.sink.marker.read_marks`.
     ahead : str or None
-        Set if some slots begin a batch ahead of the others, whose first batch ends where these
-        begin: the id of the former query with whose shares the first merge is done, or an empty
-        string if its shares are not used.
+        Set in the first run of a query that is rebuilt: slots may lack shares of its first batch.
+        If they began a batch ahead of the others, it is the id of the former query, with whose
+        shares the first merge is done; otherwise, or without these shares, it is empty.
     """
 
     prefix: str

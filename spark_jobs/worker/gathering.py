@@ -59,6 +59,7 @@ class Gathered:
 def gather(
     frames: Iterable[pd.DataFrame],
     written: Positions,
+    former: Mapping[str, str],
     streams: Mapping[str, Stream],
     topics: Topics,
 ) -> Gathered:
@@ -71,12 +72,15 @@ def gather(
     written : Positions
         Positions up to which earlier jobs have written the output of the slot: records before them,
         and progress up to them, are left out.
+    former : mapping of str to str
+        Topics of the streams that the slot has read up to these positions. A stream that was
+        registered since has all records, even if another stream has read its topic.
     streams : mapping of name to Stream
         The streams in force.
     topics : Topics
         Topics of the installation.
     """
-    rows = _Rows(written, streams, position_of(written, topics.heartbeats, 0))
+    rows = _Rows(written, former, streams, position_of(written, topics.heartbeats, 0))
     for frame in frames:
         for kind, position, blob in zip(
             frame["kind"], frame["position"], frame["blob"], strict=True
@@ -90,6 +94,7 @@ class _Rows:
     """Rows of a slot that are being grouped."""
 
     written: Positions
+    former: Mapping[str, str]
     streams: Mapping[str, Stream]
     first_heartbeat: int
     controls: list[Control] = field(default_factory=list)
@@ -127,19 +132,20 @@ class _Rows:
         elif kind == POSITIONS:
             self.positions = newest(self.positions, from_json(found))
 
+    def _begin_of(self, name: str, partition: int) -> int:
+        """Return the offset of the first record of a stream of which no output is written."""
+        stream = self.streams.get(name)
+        if stream is None or self.former.get(name) != stream.topic:
+            return 0
+        return position_of(self.written, stream.topic, partition)
+
     def _is_unwritten(self, progress: Progress) -> bool:
-        """Return whether the progress contains records of which the output is not written."""
-        stream = self.streams.get(progress.stream)
-        if not self.written or stream is None:
-            return True
-        return progress.next_offset > position_of(self.written, stream.topic, progress.partition)
+        begin = self._begin_of(progress.stream, progress.partition)
+        return not begin or progress.next_offset > begin
 
     def _unwritten(self, events: Events) -> Events:
-        if not self.written:
-            return events
-        topic = self.streams[events.stream].topic
-        begin = position_of(self.written, topic, int(events.partition[0]))
-        return events.take(np.flatnonzero(events.offset >= begin))
+        begin = self._begin_of(events.stream, int(events.partition[0]))
+        return events.take(np.flatnonzero(events.offset >= begin)) if begin else events
 
     def finish(self) -> Gathered:
         """Return the block."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -62,13 +62,17 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Slot:
-    """A slot's program, with the tokens of its blobs and the mark of its manifest."""
+    """A slot's program, with the tokens of its blobs and the mark of its manifest.
+
+    `former` has the topics of the streams that the slot had read when it was rebuilt.
+    """
 
     program: Program
     tokens: dict[int, str] = field(default_factory=dict)
     mark: str = ""
     pace: MetricsPace = field(default_factory=MetricsPace)
     positions: Positions = field(default_factory=dict)
+    former: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -141,8 +145,9 @@ class SlotEvaluation:
         """
         slot = self._load(slot_key)
         written = self._written(slot_key)
-        gathered = gather(rows, written, self._in_force.streams, self._in_force.topics)
-        block = replace(gathered.block, flush=self._in_force.is_flushing)
+        in_force = self._in_force
+        gathered = gather(rows, written, slot.former, in_force.streams, in_force.topics)
+        block = replace(gathered.block, flush=in_force.is_flushing)
         outcome = slot.program.advance(block, _wall_clock_us)
         slot.positions = newest(replaced(slot.positions, gathered.positions), written)
         self._store(slot_key, slot)
@@ -251,7 +256,7 @@ class SlotEvaluation:
         former = record.published.position["topics"]
         read_up_to = in_force.read_up_to.items()
         program.note_read({name: it for name, it in read_up_to if name not in former})
-        return _Slot(program, positions=record.positions)
+        return _Slot(program, positions=record.positions, former=former)
 
     def _fetch(self, number: int) -> bytes:
         # Blobs are read one by one: an iterator over the map would put all into one message.

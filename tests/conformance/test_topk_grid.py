@@ -155,6 +155,42 @@ def join_blocks(first: Block, second: Block) -> Block:
 def test_p_topk_merge_slots_that_begin_a_block_apart_write_the_records_of_one_cell(
     case: Case, slots: int
 ) -> None:
+    """Some slots have evaluated a block: they have its controls again, and nothing else."""
+    rng = random.Random(case.seed)  # noqa: S311 - a reproducible choice, no secret
+    case = replace(case, keyed=False)
+    blocks = draw_blocks(rng, case)
+    number = rng.randrange(len(blocks))
+    single, cells = GridSlots(1, 1), GridSlots(3, slots)
+    plain, merged = WrittenLists(), WrittenLists()
+    for at, (block, _) in enumerate(blocks):
+        expected = single.advance(block)
+        if at != number:
+            outcome = cells.advance(block)
+        else:
+            ahead = rng.sample(range(slots), rng.randrange(1, slots))
+            outcomes, shares = list[Outcome](), list[list[Share]]()
+            for it, slot in enumerate(cells.slots):
+                mine = cells.spread(block)[it]
+                former = list[Share]()
+                if it in ahead:
+                    former += slot.advance(mine).shares
+                    mine = Block(mine.controls, [], [], [])
+                slot.restart()
+                outcomes.append(slot.advance(mine))
+                shares.append([*former, *outcomes[-1].shares])
+            outcome = cells.merge(outcomes, join_shares(shares))
+        assert read_records(outcome) == read_records(expected)
+        merged.apply(outcome)
+        plain.apply(expected)
+        assert merged.present == plain.present == plain.changed
+    assert merged.present == {}
+
+
+@settings(max_examples=2 * settings().max_examples)
+@given(case=cases, slots=st.sampled_from([2, 3]))
+def test_p_topk_merge_shares_of_two_blocks_and_of_both_together_are_those_of_one_cell(
+    case: Case, slots: int
+) -> None:
     """Some slots have evaluated a block that the others evaluate together with the next one."""
     rng = random.Random(case.seed)  # noqa: S311 - a reproducible choice, no secret
     case = replace(case, keyed=False)

@@ -345,9 +345,10 @@ def test_unfinished_batch_is_one_begun_and_not_completed(
 def test_query_begins_although_a_job_was_killed_while_it_wrote_the_first_offsets(
     checkpoint: Checkpoint, session: SparkSession, tmp_path: Path
 ) -> None:
-    left = tmp_path / "job/query/offsets/.0.8f74e7f0.tmp"
-    left.parent.mkdir(parents=True)
-    left.write_bytes(b"")
+    for name in ("offsets/.0.8f74e7f0.tmp", "commits/.0.8f74e7f0.tmp", "state/0/1/1.changelog"):
+        left = tmp_path / "job/query" / name
+        left.parent.mkdir(parents=True)
+        left.write_bytes(b"")
 
     def run() -> None:
         writer = session.readStream.format("rate").load().writeStream.format("noop")
@@ -358,11 +359,11 @@ def test_query_begins_although_a_job_was_killed_while_it_wrote_the_first_offsets
 
     with pytest.raises(StreamingQueryException, match="CHECKPOINT_LOCATION_NOT_EMPTY"):
         run()
-    checkpoint.remove_unfinished_files()
+    checkpoint.remove_unbegun()
     run()
     assert checkpoint.newest_batch() == checkpoint.completed_batch() == 0
     before = files_of(tmp_path / "job")
-    checkpoint.remove_unfinished_files()
+    checkpoint.remove_unbegun()
     assert files_of(tmp_path / "job") == before
 
 

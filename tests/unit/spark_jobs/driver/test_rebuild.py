@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from correlation.engine.program import Program
@@ -60,6 +62,15 @@ def test_query_begins_at_the_min_positions() -> None:
     assert plan(at(5, 9), at(5, 9)).written == ()
 
 
+def test_first_batch_ends_where_the_last_slot_begins() -> None:
+    lagging = [at(5, 9)._replace(positions={"topic": {0: 5, 1: 9}, "config": {0: 3}}), at(7, 8)]
+    places = {("topic", 0), ("topic", 1), ("new", 0)}
+    ends = {"topic": {0: 7, 1: 9}, "new": {0: 0}}
+    assert plan(*lagging).ends(places, "config") == {**ends, "config": {0: 3}}
+    # The config topic was created again: no slot has read it.
+    assert plan(*lagging).ends(places, "other") == ends
+
+
 def test_a_slot_that_has_not_written_reads_all() -> None:
     found = plan(at(5, 9), None)
     assert found.starts == {"topic": {0: 0, 1: 0}}
@@ -69,6 +80,8 @@ def test_a_slot_that_has_not_written_reads_all() -> None:
 def test_plan_is_read_as_it_was_written() -> None:
     found = plan(at(5, 9, [[0, 1, 2, 3]]), None)
     assert Plan.from_bytes(found.to_bytes()) == found
+    from_now = replace(found, from_now=True)
+    assert Plan.from_bytes(from_now.to_bytes()) == from_now
 
 
 @pytest.mark.parametrize(

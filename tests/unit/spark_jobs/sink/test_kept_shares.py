@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import orjson
 import pytest
 
@@ -54,6 +56,14 @@ def test_shares_of_the_present_query_and_of_other_checkpoints_are_left_out() -> 
     assert newest({**present, **other}, "present") is None
     written = {**former, **present, b"0/1": b"{}"}
     assert former_keys(written, "present") == [*former]
+
+
+def test_newest_query_is_the_one_that_no_other_follows_whatever_the_clocks() -> None:
+    followed, last = record(0, "p", 7, b"one"), record(1, "q", 0, b"two", ahead="p")
+    with patch("time.time_ns", lambda: 2 * 10**18):
+        later = record(0, "p", 7, b"one")
+    assert newest({**later, **last}) == newest({**followed, **last})
+    assert newest({**later, **last}) == KeptShares("q", 0, [b"two"], "p")
 
 
 def test_shares_of_a_first_batch_follow_those_of_the_former_queries() -> None:

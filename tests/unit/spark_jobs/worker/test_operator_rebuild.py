@@ -70,7 +70,7 @@ class Slots:
     def pack(self, records: Sequence[SourceRecord], *, refills: bool = False) -> pd.DataFrame:
         packing = Packing(
             TOPICS,
-            tuple(STREAMS.values()),
+            tuple(self.in_force.streams.values()),
             self.in_force.slot_keys,
             1_000_000,
             self.in_force.written,
@@ -182,6 +182,36 @@ def test_heartbeat_holds_for_a_stream_that_is_registered_since() -> None:
     metrics = [it for it in slots.output if it.topic == TOPICS.metrics]
     marks = orjson.loads(metrics[-1].value or b"")["watermarks"]
     assert marks["c"]["watermark"] == 10**9 - 50_000
+
+
+def test_stream_that_is_registered_since_has_the_same_records_in_slots_one_batch_apart() -> None:
+    slots = Slots()
+    slots.run_batch([CONFIG, *LOG[:100]])
+    behind = slots.published().records[0].positions
+    slots.run_batch(LOG[100:150], [9])
+    written = tuple(positions_of(slots.published().records.get(number)) for number in range(2))
+    streams = {**STREAMS, "c": replace(STREAMS["a"], name="c")}
+    slots.in_force = replace(
+        slots.in_force,
+        streams=streams,
+        partitions=dict.fromkeys(streams, PARTITIONS),
+        read_up_to={name: behind[it.topic] for name, it in streams.items()},
+    )
+    slots = slots.rebuilt(written)
+    slots.run_batch(LOG[100:150])
+    newest = {
+        it.key: orjson.loads(it.value or b"") for it in slots.output if it.topic == TOPICS.metrics
+    }
+    marks = [it["watermarks"] for it in newest.values()]
+    assert marks[0]["c"] == marks[1]["c"] == {**marks[0]["a"], "refused_heartbeats": 0}
+    consumed = [
+        value
+        for slot in newest.values()
+        for name, labels, value in slot["counters"]
+        if name == "events_consumed_total" and labels["stream"] == "c"
+    ]
+    sent = [it for it in LOG[100:150] if it.topic == STREAMS["a"].topic and it.value != b"{"]
+    assert sum(consumed) == len(sent)
 
 
 def test_totals_continue() -> None:

@@ -136,7 +136,7 @@ def test_the_slots_count_filtered_records_once(rows: list[dict[str, object]]) ->
         mine = pd.DataFrame([row for row in rows if row["slot_key"] == key])
         streams = {"smoke": SMOKE, "repair": REPAIR}
         program = Program(streams, {"smoke": 2, "repair": 2})
-        block = gather([mine], {}, streams, Topics()).block
+        block = gather([mine], {}, {}, streams, Topics()).block
         metrics = program.advance(block, lambda: 0).metrics
         for name, labels, value in metrics["counters"]:
             if name in {"events_filtered_total", "events_consumed_total", "events_late_total"}:
