@@ -224,6 +224,7 @@ def _plan_rebuild(
 ) -> Plan:
     plan = _plan(session, layout, generations, slots)
     if start == "now":
+        _log.warning("the buffers are empty; results that need the events of before are lost")
         left = tuple(it and without_events(it) for it in plan.slots)
         return replace(plan, slots=left, from_now=True)
     return plan
