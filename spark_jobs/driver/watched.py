@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import KafkaException
 
 from spark_jobs.driver.checkpoint import parse_offsets
-from spark_jobs.driver.heartbeats import Ticker
+from spark_jobs.driver.heartbeats import WAKE_UP, Ticker
 from spark_jobs.driver.layout import check_layout
+from spark_jobs.driver.left_out_metrics import LeftOutMetrics
 from spark_jobs.driver.stalls import Pace, StallWatch
 from spark_jobs.errors import CheckpointStoreError, LostLayoutError
 from spark_jobs.worker.positions import as_places
@@ -86,6 +87,7 @@ class Watched:
         self._registered = parts.watch.streams
         self._stalls = watch_for_stalls(parts.settings)
         self._is_stalled = False
+        self._left_out = LeftOutMetrics()
         # Where the query reads next, and the ends that it can read to, as far as known.
         self._read = in_force.select(parts.checkpoint.completed_offsets())
         self._ends: dict[Place, int] = {}
@@ -121,6 +123,7 @@ class Watched:
         if progress["batchId"] == self._batch:
             return False
         self._stalls.complete()
+        self._left_out.complete(self.records)
         reporter.completed()
         if self._batch < 0 or self._is_stalled:
             reporter.state("running", exception=None)
@@ -170,7 +173,9 @@ class Watched:
             _log.warning("the broker does not answer: %s", error)
             return
         self._is_truncated = self._is_truncated or self._losses.is_truncated(found.ends)
-        self._parts.reporter.heartbeats(found.heartbeats)
+        is_left_out = self._left_out.needs_batch(self._parts.watch.conditions)
+        wake_up = [WAKE_UP] if is_left_out and not self._parts.settings.until_end else []
+        self._parts.reporter.heartbeats([*found.heartbeats, *wake_up])
         self._parts.reporter.memory(self._parts.memory.look())
         self._losses.look(found.begins, found.ends)
         # A partition is read from its oldest record on.
