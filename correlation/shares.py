@@ -46,7 +46,7 @@ def join_shares(slots: Sequence[Sequence[Share]]) -> list[list[Share]]:
     list of (list of Share)
         The shares of versions of which all slots have the same number, and one share of each slot
         for the others. Versions of which a slot has no share are left out, and those of kinds that
-        cannot join shares; not the end of a condition, which has no blob.
+        cannot join shares. Ends of conditions, which have no blob, are never left out.
     """
     found: dict[tuple[str, str, int], list[list[Share]]] = {}
     for number, shares in enumerate(slots):

@@ -73,11 +73,6 @@ class ConfigWatch:
         return frozenset(self._kinds.values())
 
     @property
-    def conditions(self) -> int:
-        """Number of conditions."""
-        return len(self._kinds)
-
-    @property
     def slots(self) -> int | None:
         """Registered number of slots of the job, or None."""
         return self._slots

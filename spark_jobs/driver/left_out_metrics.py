@@ -1,8 +1,8 @@
 """Ask for a batch if slots may have left out the metrics of the last one.
 
-A slot with many conditions does not write its record in each batch
-(`spark_jobs.worker.metrics_pace`). If no batch follows, as when all streams are replayed to their
-end, the record would remain that of an earlier batch.
+A slot with a large record does not write it in each batch (`spark_jobs.worker.metrics_pace`). If no
+batch follows, as when all streams are replayed to their end, the record would remain that of an
+earlier batch.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from spark_jobs.worker.metrics_pace import MAX_PAUSE_US
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# With this number of conditions, slots write their small record in each batch.
-_FEW_CONDITIONS = 16
-# Longer than the longest pause of a slot.
-_PAUSE_SECONDS = 11.0
+# The clocks of the slots' hosts may be behind.
+_PAUSE_SECONDS = MAX_PAUSE_US / 1_000_000 + 1
 
 
 class LeftOutMetrics:
@@ -46,17 +46,10 @@ class LeftOutMetrics:
         self._is_asked = False
         self._since = None if is_last else self._elapsed()
 
-    def needs_batch(self, conditions: int) -> bool:
-        """Return whether the caller must cause a batch now.
-
-        Parameters
-        ----------
-        conditions : int
-            Number of conditions.
-        """
-        if self._since is None or conditions <= _FEW_CONDITIONS:
+    def needs_batch(self) -> bool:
+        """Return whether the caller must cause a batch now."""
+        now = self._elapsed()
+        if self._since is None or now - self._since < _PAUSE_SECONDS:
             return False
-        if self._elapsed() - self._since < _PAUSE_SECONDS:
-            return False
-        self._since, self._is_asked = self._elapsed(), True
+        self._since, self._is_asked = now, True
         return True

@@ -173,9 +173,10 @@ class Watched:
             _log.warning("the broker does not answer: %s", error)
             return
         self._is_truncated = self._is_truncated or self._losses.is_truncated(found.ends)
-        is_left_out = self._left_out.needs_batch(self._parts.watch.conditions)
-        wake_up = [WAKE_UP] if is_left_out and not self._parts.settings.until_end else []
-        self._parts.reporter.heartbeats([*found.heartbeats, *wake_up])
+        self._parts.reporter.heartbeats(found.heartbeats)
+        # A job that ends by itself writes all metrics in each batch.
+        if not self._parts.settings.until_end and self._left_out.needs_batch():
+            self._parts.reporter.heartbeats([WAKE_UP])
         self._parts.reporter.memory(self._parts.memory.look())
         self._losses.look(found.begins, found.ends)
         # A partition is read from its oldest record on.

@@ -2,7 +2,7 @@
 
 The record has the totals of all conditions. A small record is written in each batch. With a
 thousand conditions it has over 1 MB, and writing it in each batch would cost more than the batch
-itself: a slot then writes about `_BYTES_PER_SECOND`, and pauses for at most `_MAX_PAUSE_US`. The
+itself: a slot then writes about `_BYTES_PER_SECOND`, and pauses for at most `MAX_PAUSE_US`. The
 totals are part of the slot's state, so a later record contains all that was left out.
 """
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 _SMALL_BYTES = 32_768
 # A record of 500 KB is written every 5 seconds.
 _BYTES_PER_SECOND = 100_000
-_MAX_PAUSE_US = 10_000_000
+MAX_PAUSE_US = 10_000_000
 
 
 class MetricsPace:
@@ -57,4 +57,4 @@ class MetricsPace:
         self._config_offset = config_offset
         self._written_us = now_us
         pause_us = 0 if size <= _SMALL_BYTES else size * 1_000_000 // _BYTES_PER_SECOND
-        self._due_us = now_us + min(pause_us, _MAX_PAUSE_US)
+        self._due_us = now_us + min(pause_us, MAX_PAUSE_US)

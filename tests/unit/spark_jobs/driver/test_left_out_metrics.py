@@ -1,4 +1,4 @@
-"""A batch follows the last one, in which slots with many conditions write their metrics."""
+"""A batch follows the last one, in which all slots write their metrics."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import pytest
 
 from spark_jobs.driver.left_out_metrics import LeftOutMetrics
 from spark_jobs.worker.metrics_pace import MetricsPace
-
-MANY = 17
 
 
 class Clock:
@@ -26,19 +24,18 @@ def clock() -> Clock:
 
 def test_one_batch_follows_when_the_pause_of_every_slot_has_ended(clock: Clock) -> None:
     metrics = LeftOutMetrics(clock)
-    assert not metrics.needs_batch(MANY)
+    assert not metrics.needs_batch()
     metrics.complete(250)
-    assert not metrics.needs_batch(MANY)
+    assert not metrics.needs_batch()
     pace = MetricsPace()
     pace.note_written(1, int(clock.now * 1_000_000), 10**9)
     clock.now += 11
     assert pace.is_due(1, int(clock.now * 1_000_000))
-    assert not metrics.needs_batch(MANY - 1)
-    assert metrics.needs_batch(MANY)
-    assert not metrics.needs_batch(MANY)
+    assert metrics.needs_batch()
+    assert not metrics.needs_batch()
     metrics.complete(1)
     clock.now += 3_600
-    assert not metrics.needs_batch(MANY)
+    assert not metrics.needs_batch()
 
 
 def test_batch_with_other_records_is_followed_by_another(clock: Clock) -> None:
@@ -46,10 +43,10 @@ def test_batch_with_other_records_is_followed_by_another(clock: Clock) -> None:
     for records in (1, 2, 250):
         metrics.complete(records)
         clock.now += 11
-        assert metrics.needs_batch(MANY)
+        assert metrics.needs_batch()
     # Nothing was read yet: it is asked for again.
     clock.now += 11
-    assert metrics.needs_batch(MANY)
+    assert metrics.needs_batch()
     metrics.complete(1)
     clock.now += 11
-    assert not metrics.needs_batch(MANY)
+    assert not metrics.needs_batch()

@@ -125,7 +125,6 @@ class World:
         self.checkpoint.write("layout.json", b'{"id": "x"}')
         self.reports = Reports()
         self.streams: dict[str, Stream] = {}
-        self.conditions = 0
         self.topics: dict[str, str] = {}
         self.begin: dict[Place, int] = {}
         self.end: dict[Place, int] = {}
