@@ -19,6 +19,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from cli.errors import BrokerError, ProcessError
+from cli.stack.former_session import end_session, was_killed
 from cli.stack.jars import broker_jars
 from cli.stack.java import find_java
 from cli.stack.processes import ChildProcess
@@ -60,7 +61,6 @@ transaction.state.log.num.partitions=4
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 # A node that sends no heartbeat for this time, even for want of a free core, loses its partitions.
-# After a crash it waits as long, until its former self counts as gone.
 broker.heartbeat.interval.ms=500
 broker.session.timeout.ms=9000
 # A changed compacted topic is cleaned within a second, so that local runs and tests meet it.
@@ -163,7 +163,13 @@ class EmbeddedBroker:
         stored = self._archive.arguments if self._archive else ()
         # The broker stores its classes, which include those of the tool.
         loaded = stored if self._archive and self._archive.exists else ()
-        self._format([str(java), *options, *loaded, *classes], properties)
+        tool = [str(java), *options, *loaded, *classes]
+        self._format(tool, properties)
+        if was_killed(self.data / "kafka"):
+            try:
+                end_session([*tool, "kafka.Kafka"], properties, self.data / "kafka")
+            except ProcessError as error:
+                raise BrokerError(str(error)) from error
         command = [str(java), *options, *stored, *classes, "kafka.Kafka", str(properties)]
         process = ChildProcess("broker", command, log_path=self.log_path)
         process.start()

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 from cli.errors import BrokerError
 from cli.stack.broker import EmbeddedBroker, answers
 from cli.stack.jars import default_folder, home_of
-from tests.support.kafka import Sent, create_topics, produce, read_committed
+from tests.support.kafka import Sent, TopicReader, create_topics, produce, read_committed
 from tests.support.patience import PATIENCE_SECONDS, wait_until
 
 pytestmark = pytest.mark.kafka
@@ -137,6 +138,41 @@ def test_broker_keeps_its_records_when_it_starts_again(
     produce(address, "kept", [Sent(b"after")])
     read = read_committed(address, "kept")
     assert [record.value for record in read] == [b"before", b"after"]
+
+
+def test_committed_transactions_are_kept_when_the_broker_is_killed(
+    own_broker: EmbeddedBroker,
+) -> None:
+    """Kafka answers that a transaction is committed before it is so in its partitions."""
+    partitions = 30
+    create_topics(own_broker.bootstrap, {"kept": partitions})
+    for number in range(2):
+        producer = Producer(
+            {"bootstrap.servers": own_broker.bootstrap, "transactional.id": f"writer-{number}"}
+        )
+        producer.init_transactions(PATIENCE_SECONDS)
+        producer.begin_transaction()
+        for partition in range(partitions):
+            producer.produce("kept", str(number).encode(), partition=partition)
+        producer.flush(PATIENCE_SECONDS)
+        producer.commit_transaction(PATIENCE_SECONDS)
+        own_broker.kill()
+        own_broker.start()
+    reader = TopicReader(own_broker.bootstrap, "kept")
+    found = reader.read(lambda records: len(records) >= 2 * partitions)
+    assert Counter(it.value for it in found) == {b"0": partitions, b"1": partitions}
+
+
+def test_broker_starts_again_that_was_killed_before_it_registered(
+    own_broker: EmbeddedBroker,
+) -> None:
+    create_topics(own_broker.bootstrap, {"kept": 1})
+    # It ends its session, and its data become those of a broker that did not stop.
+    own_broker.stop()
+    (own_broker.data / "kafka/.kafka_cleanshutdown").unlink()
+    own_broker.start()
+    produce(own_broker.bootstrap, "kept", [Sent(b"after")])
+    assert [it.value for it in read_committed(own_broker.bootstrap, "kept")] == [b"after"]
 
 
 def test_broker_says_so_when_its_port_is_taken(own_broker: EmbeddedBroker) -> None:
