@@ -184,13 +184,12 @@ def _run_job(
     watch.read_to_end()
     if settings.until_end:
         check_topics(watch.streams, offsets.partitions())
-    session = open_session(settings)
+    # Workers keep the environment of the first query when conditions change.
+    workers = {WARM_KINDS: ",".join(sorted(watch.kinds))} if watch.kinds else {}
+    session = open_session(settings, workers)
     # Spark installs its own SIGINT handler when its context starts.
     _stop_on_signals(stop)
     opened.callback(_end_session, session)
-    if watch.kinds:
-        # Workers have the environment of the first query: they are kept when conditions change.
-        session.sparkContext.environment[WARM_KINDS] = ",".join(sorted(watch.kinds))
     checkpoint = Checkpoint(session, settings.checkpoint)
     slots = watch.slots or settings.slots
     layout = open_layout(checkpoint, session, slots)

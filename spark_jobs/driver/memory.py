@@ -58,13 +58,13 @@ class MemoryUse:
         return dict(found)
 
     def _workers(self) -> list[int]:
-        """Return the ids of the descendants of the Java process that are daemons or workers."""
+        """Return the ids of the daemons and workers, which the driver or Java has started."""
         parents = {}
         for entry in self._proc.iterdir():
             if entry.name.isdigit() and (stat := _read(entry / "stat")):
                 # The name of the program, in parentheses, may contain anything.
                 parents[int(entry.name)] = int(stat.rsplit(")", 1)[1].split()[1])
-        family = {self._java}
+        family = {self._java, os.getpid()}
         while grown := {pid for pid, parent in parents.items() if parent in family} - family:
             family |= grown
         name = worker_daemon.__name__

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from kafka_client.secrets import SENSITIVE_NAMES
 from spark_jobs.driver.child_end import end_child
-from spark_jobs.driver.forked_planners import start_fork_server
+from spark_jobs.driver.early_python import start_early
 from spark_jobs.driver.java_archive import JavaArchive, open_archive
 from spark_jobs.driver.local_files import use_local_files
 from spark_jobs.driver.properties_file import submitted
@@ -26,7 +26,7 @@ from spark_jobs.driver.spark_home import make_spark_home
 from spark_jobs.errors import SettingError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from spark_jobs.settings import Settings
 
@@ -129,11 +129,11 @@ def _socket_folder(scratch: Path) -> Path:
     return ScratchFolder("s", _SHORT).path
 
 
-def _interpreter(sockets: Path) -> str:
+def _interpreter(sockets: Path, workers: Mapping[str, str]) -> str:
     """Return the interpreter for Spark's Python processes on this machine."""
     given = os.environ["PYSPARK_PYTHON"]
-    # A fork server is a process of this interpreter.
-    return start_fork_server(sockets) if given == sys.executable else given
+    # Processes that are started early have this interpreter.
+    return start_early(sockets, workers) if given == sys.executable else given
 
 
 def _java_did_not_start(error: PySparkException | Py4JJavaError) -> bool:
@@ -180,7 +180,7 @@ def max_tasks(session: SparkSession, slots: int) -> int:
     return min(slots, context.defaultParallelism)
 
 
-def open_session(settings: Settings) -> SparkSession:
+def open_session(settings: Settings, workers: Mapping[str, str] | None = None) -> SparkSession:
     """Start Spark, or use the session that spark-submit has prepared.
 
     A JVM that was started here ends with this process, before the temporary files are removed: its
@@ -190,12 +190,15 @@ def open_session(settings: Settings) -> SparkSession:
     ----------
     settings : Settings
         Settings of the job.
+    workers : mapping of str to str or None
+        Further environment variables of the Python workers.
 
     Raises
     ------
     SettingError
         When Spark rejects a property of the settings.
     """
+    workers = workers or {}
     # By default Spark starts the system's interpreter, which does not have the job's packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -210,8 +213,8 @@ def open_session(settings: Settings) -> SparkSession:
             # Spark resolves its host name before it reads properties; some hosts cannot resolve it.
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
             archive, sockets = open_archive(settings.java_cache, scratch), _socket_folder(scratch)
-            # It imports its modules while Java starts.
-            interpreter = _interpreter(sockets)
+            # Processes import their modules while Java starts.
+            interpreter = _interpreter(sockets, workers)
             ours |= {**_LOOPBACK, **_one_process(scratch, sockets, archive)}
             home = archive.home if archive is not None else scratch / "home"
             starting.enter_context(_fast_home(home))
@@ -242,9 +245,10 @@ def open_session(settings: Settings) -> SparkSession:
     context = session.sparkContext
     context.setLogLevel("ERROR")
     if interpreter is None and str(context.master).startswith("local"):
-        interpreter = _interpreter(_socket_folder(ScratchFolder("forks").path))
+        interpreter = _interpreter(_socket_folder(ScratchFolder("forks").path), workers)
     if interpreter is not None:
         context.pythonExec = interpreter
+    context.environment.update(workers)
     return session
 
 

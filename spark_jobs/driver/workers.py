@@ -13,6 +13,7 @@ aborted by the producer that replaces it.
 from __future__ import annotations
 
 import logging
+import os
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -56,13 +57,15 @@ def kill_workers(session: SparkSession) -> None:
     session : SparkSession
         Session of the job.
     """
-    # Workers are descendants of the JVM, which knows them on every operating system.
+    # Workers are descendants of the driver or, with spark-submit, the driver and they of the JVM.
+    # Java knows them on every operating system.
     jvm: Any = session._jvm  # noqa: SLF001 - see above
+    handle = jvm.java.lang.ProcessHandle
     killed = 0
-    for process in jvm.java.lang.ProcessHandle.current().descendants().toArray():
-        # Below spark-submit the driver itself is a descendant of the JVM too.
-        if worker_daemon.__name__ in process.info().commandLine().orElse(""):
-            killed += bool(process.destroyForcibly())
+    for root in (handle.current(), handle.of(os.getpid()).get()):
+        for process in root.descendants().toArray():
+            if worker_daemon.__name__ in process.info().commandLine().orElse(""):
+                killed += bool(process.destroyForcibly())
     _log.warning("%d Python workers were killed", killed)
 
 

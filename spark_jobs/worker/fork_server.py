@@ -16,16 +16,14 @@ from __future__ import annotations
 
 import gc
 import importlib
-import json
 import os
-import runpy
 import selectors
 import signal
 import socket
-import struct
 import sys
 from contextlib import suppress
-from typing import NamedTuple
+
+from spark_jobs.worker.fork_request import Received, Request, receive
 
 # Not `pyspark.daemon`, nor what Spark starts without it: each process executes its own.
 _MODULES = (
@@ -40,29 +38,7 @@ _MODULES = (
     "spark_jobs.sink.sink",
     "spark_jobs.worker.operator",
 )
-_STREAMS = 3
-# Clients send their request at once.
-_REQUEST_SECONDS = 1.0
-_MAX_REQUEST_BYTES = 16 * 1024 * 1024
 _FAILED = 1
-
-
-class Request(NamedTuple):
-    """Command of a forked process, and its surroundings.
-
-    Attributes
-    ----------
-    command : list of str
-        Module and arguments.
-    environment : dict of str to str
-        Environment variables.
-    folder : str
-        Working folder.
-    """
-
-    command: list[str]
-    environment: dict[str, str]
-    folder: str
 
 
 class _Forked:
@@ -123,29 +99,20 @@ class ForkServer:
 
     def _accept(self) -> Request | None:
         """Fork a process; return its request in this process, and None in the server."""
-        streams: list[int] = []
-        client = None
+        received = receive(self._listener)
+        if received is None:
+            return None
         try:
-            client, _ = self._listener.accept()
-            client.settimeout(_REQUEST_SECONDS)
-            header, streams, _, _ = socket.recv_fds(client, 4, _STREAMS)
-            request = _read_request(client, header)
-            if request is not None and len(streams) == _STREAMS and not _is_closed(client):
-                process = os.fork()
-                if not process:
-                    self._leave(streams)
-                    return request
-                self._add(process, client)
-                client = None
-        except (OSError, ValueError):
+            process = os.fork()
+            if not process:
+                self._leave(received)
+                return received.request
+            self._add(process, received.client)
+        except OSError:
             # The client becomes the interpreter.
-            pass
+            received.client.close()
         finally:
-            if client is not None:
-                client.close()
-            for stream in streams:
-                with suppress(OSError):
-                    os.close(stream)
+            received.close_streams()
         return None
 
     def _add(self, process: int, client: socket.socket) -> None:
@@ -163,11 +130,11 @@ class ForkServer:
         with suppress(OSError):
             it.client.sendall(b"+")
 
-    def _leave(self, streams: list[int]) -> None:
+    def _leave(self, received: Received) -> None:
         """Close all descriptors of the server in a forked process, and take the streams."""
         self._selector.close()
-        for place, stream in enumerate(streams):
-            os.dup2(stream, place)
+        received.take_streams()
+        received.client.close()
         for it in self._forked:
             os.close(it.descriptor)
             it.client.close()
@@ -196,43 +163,6 @@ class ForkServer:
         it.client.close()
 
 
-def _is_closed(client: socket.socket) -> bool:
-    """Return whether a client that has sent its request has ended."""
-    client.settimeout(0)
-    try:
-        return not client.recv(1, socket.MSG_PEEK)
-    except BlockingIOError:
-        return False
-
-
-def _read_request(client: socket.socket, header: bytes) -> Request | None:
-    """Read a request; None if the client has ended."""
-    if len(header) < struct.calcsize("!I"):
-        return None
-    (size,) = struct.unpack("!I", header)
-    if size > _MAX_REQUEST_BYTES:
-        return None
-    content = bytearray()
-    while len(content) < size:
-        part = client.recv(size - len(content))
-        if not part:
-            return None
-        content += part
-    return Request(*json.loads(content))
-
-
-def run(request: Request) -> None:
-    """Run a command of Python in this process, as the interpreter does with `-m`."""
-    os.chdir(request.folder)
-    os.environ.clear()
-    os.environ.update(request.environment)
-    given = request.environment.get("PYTHONPATH", "").split(os.pathsep)
-    sys.path[:0] = [it for it in given if it and it not in sys.path]
-    module, *arguments = request.command
-    sys.argv[:] = [module, *arguments]
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
-
-
 def main(descriptor: int) -> None:
     """Serve on a socket; in a forked process, run its command.
 
@@ -250,7 +180,7 @@ def main(descriptor: int) -> None:
         gc.freeze()
         request = ForkServer(listener).serve()
     if request is not None:
-        run(request)
+        request.run()
 
 
 if __name__ == "__main__":

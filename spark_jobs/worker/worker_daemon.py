@@ -5,6 +5,12 @@ Spark starts it as `python -m spark_jobs.worker.worker_daemon MODULE`
 before the fork, and the workers share the memory; it also loads the kernels that they need first.
 The imported objects are frozen in the garbage collector: Spark collects garbage after each task,
 and scanning them would take about 50 ms a task.
+
+On the driver's machine, the first daemons are ready before Spark starts them. The driver starts a
+process with the further arguments of `ROLES`, the descriptors of a socket for each. It imports the
+modules of all roles once and forks a daemon for each. A daemon waits for the client that Spark
+starts (`spark_jobs.worker.fork_client`), and takes its place. All end with the driver, at the end
+of their standard input.
 """
 
 from __future__ import annotations
@@ -12,11 +18,23 @@ from __future__ import annotations
 import gc
 import importlib
 import os
+import selectors
+import signal
+import socket
 import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from pyspark.daemon import manager
 
-_WORKERS = "pyspark.worker"
+from spark_jobs.worker.fork_request import receive
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spark_jobs.worker.fork_request import Received
+
+WORKERS = "pyspark.worker"
 # Disables the threads of numpy's linear algebra and of Arrow's allocator.
 NO_THREADS = {
     "OPENBLAS_NUM_THREADS": "1",
@@ -24,6 +42,7 @@ NO_THREADS = {
 }
 # Environment variable with the role of a pool of workers; see `spark_jobs.worker.transform`.
 ROLE, SLOTS = "COINCIDE_WORKER_ROLE", "slots"
+ROLES = ("", SLOTS)
 # Environment variable with the kinds of conditions whose kernels are loaded, separated by commas.
 # Without it, as in a job that starts without conditions, those of all kinds are loaded.
 WARM_KINDS = "COINCIDE_WORKER_KINDS"
@@ -41,21 +60,82 @@ _MOVING = (
 )
 
 
-def main(worker_module: str) -> None:
+def main(worker_module: str, *descriptors: str) -> None:
     """Import the modules that the workers need, then fork workers on Spark's requests.
 
     Parameters
     ----------
     worker_module : str
         Module of the workers. Only workers that run functions need the job's modules.
+    *descriptors : str
+        If Spark has not started this process: descriptors of sockets on which the daemons of
+        `ROLES` wait for their clients.
     """
-    if worker_module == _WORKERS:
-        role = os.environ.get(ROLE, "")
-        import_all(role)
-        warm_up(role, os.environ.get(WARM_KINDS, ""))
+    if descriptors:
+        # An interrupted driver ends the daemons when it has stopped the query.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    roles = ROLES if descriptors else (os.environ.get(ROLE, ""),)
+    if worker_module == WORKERS:
+        for role in roles:
+            import_all(role)
+        for role in roles:
+            warm_up(role, os.environ.get(WARM_KINDS, ""))
     gc.collect()
     gc.freeze()
-    manager()
+    if not descriptors or take_place([socket.socket(fileno=int(it)) for it in descriptors]):
+        manager()
+
+
+def take_place(listeners: Sequence[socket.socket]) -> bool:
+    """Fork a process for each socket, and let it take the place of the first client.
+
+    Parameters
+    ----------
+    listeners : sequence of socket
+        Sockets on which clients connect.
+
+    Returns
+    -------
+    bool
+        True in a forked process, when a client has connected. False in one without a client, at
+        the end of the standard input, and in this process, when the others have ended.
+    """
+    own = next((it for it in listeners if not os.fork()), None)
+    for it in listeners:
+        if it is not own:
+            it.close()
+    if own is None:
+        # They are children of a process without work: a crash of one leaves the others in the
+        # driver's family.
+        for _ in listeners:
+            os.wait()
+        return False
+    with own:
+        received = _wait(own)
+    if received is None:
+        return False
+    received.take_streams()
+    received.close_streams()
+    received.request.apply()
+    # Without its client, the daemon finds the end of its input.
+    with suppress(OSError):
+        received.client.sendall(b"+")
+    # The client ends when this process and its workers have ended.
+    received.client.detach()
+    return True
+
+
+def _wait(listener: socket.socket) -> Received | None:
+    """Wait for a request; None at the end of the standard input."""
+    with selectors.DefaultSelector() as selector:
+        for it in (sys.stdin, listener):
+            selector.register(it, selectors.EVENT_READ)
+        while True:
+            ready = {key.fileobj for key, _ in selector.select()}
+            if sys.stdin in ready:
+                return None
+            if (received := receive(listener)) is not None:
+                return received
 
 
 def import_all(role: str) -> None:
@@ -92,4 +172,4 @@ def warm_up(role: str, kinds: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -12,12 +12,12 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
 from spark_jobs.worker import fork_client, fork_server
-from tests.support.command import command_line, process_tree, send_signal, variables
+from tests.support.command import command_line, is_python_worker, process_tree, send_signal
 from tests.support.files import paths_below
 from tests.support.patience import PATIENCE_SECONDS, wait_until
 
@@ -56,7 +56,9 @@ context = session.sparkContext
 if "WRITTEN" in os.environ:
     path = context._jvm.org.apache.hadoop.fs.Path(os.environ["WRITTEN"])
     path.getFileSystem(context._jsc.hadoopConfiguration()).create(path, True).close()
-print(json.dumps({**found, "master": context.master, "python": context.pythonExec}), flush=True)
+found |= {"master": context.master, "python": context.pythonExec}
+found["path"] = context.parallelize([0]).map(lambda _: sys.path).first()
+print(json.dumps(found), flush=True)
 sys.stdin.read()
 """
 
@@ -83,7 +85,7 @@ def _start(scratch: Path, **settings: object) -> subprocess.Popen[str]:
 
 
 @contextmanager
-def _session(scratch: Path, **settings: object) -> Iterator[tuple[int, dict[str, str]]]:
+def _session(scratch: Path, **settings: object) -> Iterator[tuple[int, dict[str, Any]]]:
     """Open a session in a process; yield the process id and what it says."""
     with _start(scratch, **settings) as process:
         assert process.stdout is not None
@@ -109,7 +111,7 @@ class Opened(NamedTuple):
     """An open session: its process, what it says, and the folder of its temporary files."""
 
     pid: int
-    found: dict[str, str]
+    found: dict[str, Any]
     scratch: Path
 
 
@@ -136,6 +138,7 @@ def broken_chmod(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
 
 def test_properties_are_in_force_and_on_no_command_line(opened: Opened) -> None:
     found = dict(opened.found)
+    del found["path"]
     python = found.pop("python")
     assert found == {**PROPERTIES, "master": "local[1]"}
     # Spark starts the client of the fork server, which is a script.
@@ -151,11 +154,10 @@ def test_properties_are_in_force_and_on_no_command_line(opened: Opened) -> None:
 
 
 def test_python_workers_import_the_installed_pyspark(opened: Opened) -> None:
-    daemons = [it for it in process_tree(opened.pid) if "worker_daemon" in command_line(it)]
-    assert daemons
-    for daemon in daemons:
-        path = variables(daemon)["PYTHONPATH"].split(os.pathsep)
-        assert not [it for it in path if it.endswith(".zip") and Path(it).exists()]
+    workers = [it for it in process_tree(opened.pid) if is_python_worker(it)]
+    assert workers
+    assert opened.found["path"]
+    assert not [it for it in opened.found["path"] if it.endswith(".zip") and Path(it).exists()]
 
 
 def test_java_ends_before_the_temporary_files_are_removed(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from contextlib import contextmanager, suppress
@@ -109,9 +110,32 @@ def variables(pid: int) -> dict[str, str]:
     return dict(entry.split("=", 1) for entry in entries if "=" in entry)
 
 
+def has_socket(pid: int) -> bool:
+    """Return whether a process has a socket open."""
+    links = Path(f"/proc/{pid}/fd").iterdir()
+    return any(str(it.readlink()).startswith("socket:") for it in links if it.is_symlink())
+
+
 def is_python_worker(pid: int) -> bool:
-    """Return whether a process runs Python functions of the job, or forks such processes."""
-    return "worker_daemon" in command_line(pid)
+    """Return whether a process runs Python functions of the job, or forks such processes.
+
+    Neither the process from which the first daemons are forked counts, nor the client whose place
+    a daemon has taken.
+    """
+    line = command_line(pid)
+    if "worker_daemon" not in line or " -IS " in line:
+        return False
+    # The arguments are those of the process from which it is forked.
+    return not re.search(r"( \d+)+ $", line) or "worker_daemon" in command_line(_parent(pid))
+
+
+def _parent(pid: int) -> int:
+    """Return the parent of a process, or 0 after its end."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return int(stat.rpartition(")")[2].split()[1])
 
 
 def is_submitted_driver(pid: int) -> bool:

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from spark_jobs.driver.forked_planners import start_fork_server
-from spark_jobs.worker import worker_daemon
-from tests.support.command import command_line
+from spark_jobs.driver.early_python import start_early
+from tests.support.command import command_line, has_socket
 from tests.support.patience import wait_until
 
 if TYPE_CHECKING:
@@ -49,8 +48,10 @@ sys.exit(int(line))
 _OWNER = """
 import sys
 from pathlib import Path
-from spark_jobs.driver.forked_planners import start_fork_server
-print(start_fork_server(Path(sys.argv[1])), flush=True)
+from spark_jobs.driver.early_python import start_fork_server, write_client
+folder = Path(sys.argv[1])
+start_fork_server(folder)
+print(write_client(folder), flush=True)
 sys.stdin.readline()
 """
 
@@ -77,14 +78,12 @@ def serving(folder: Path) -> Iterator[str]:
         assert owner.wait() == 0
 
 
-def start(
-    interpreter: str, folder: Path, *arguments: str, module: str = "program"
-) -> subprocess.Popen[str]:
+def start(interpreter: str, folder: Path, *arguments: str) -> subprocess.Popen[str]:
     """Start the program as Spark starts a Python process."""
     environment = {**os.environ, "VALUE": "of the request", "PYTHONPATH": str(folder)}
     # The command is this test's own.
     return subprocess.Popen(  # noqa: S603
-        [interpreter, "-m", module, *arguments],
+        [interpreter, "-m", "program", *arguments],
         cwd=folder,
         env=environment,
         stdin=subprocess.PIPE,
@@ -115,12 +114,6 @@ def read_line(process: subprocess.Popen[str]) -> dict[str, Any]:
     assert process.stdout is not None
     found: dict[str, Any] = json.loads(process.stdout.readline())
     return found
-
-
-def has_socket(pid: int) -> bool:
-    """Return whether a process has a socket, as a client that waits for the server."""
-    links = Path(f"/proc/{pid}/fd").iterdir()
-    return any(str(it.readlink()).startswith("socket:") for it in links if it.is_symlink())
 
 
 def end(process: subprocess.Popen[str], said: str) -> tuple[int, str]:
@@ -204,25 +197,10 @@ def test_client_becomes_the_interpreter_without_a_server(folder: Path) -> None:
         assert end(process, "5\n")[0] == 5
 
 
-def test_workers_are_never_forked_from_the_server(folder: Path) -> None:
-    # The same program with the name of the daemon of the workers.
-    place = folder.joinpath(*worker_daemon.__name__.split(".")).with_suffix(".py")
-    place.parent.mkdir(parents=True)
-    (folder / "spark_jobs" / "__init__.py").touch()
-    (folder / "spark_jobs" / "worker" / "__init__.py").touch()
-    place.write_text(_PROGRAM)
-    with (
-        serving(folder) as interpreter,
-        start(interpreter, folder, module=worker_daemon.__name__) as process,
-    ):
-        assert read_line(process)["pid"] == process.pid
-        assert end(process, "0\n")[0] == 0
-
-
 @pytest.mark.parametrize("name", ["with a space", "n" * 200])
 def test_spark_starts_the_interpreter_where_its_path_is_no_line_of_a_script(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "executable", str(tmp_path / name / "python"))
-    assert start_fork_server(tmp_path) == sys.executable
+    assert start_early(tmp_path, {}) == sys.executable
     assert list(tmp_path.iterdir()) == []
