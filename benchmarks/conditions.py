@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from dataclasses import replace
 from statistics import median
 from typing import NamedTuple
 
 import numpy as np
+import orjson
+from confluent_kafka import TopicPartition
 
 from benchmarks.report import Report
 from benchmarks.sharing import conditions
-from benchmarks.stack import Bench, Stopwatch, bench, job_process, wait_until_warm
+from benchmarks.stack import Bench, Stopwatch, bench, job_process, wait_for
 from benchmarks.workload import make_records, resources
 from cli.client.committed import read_committed
 from cli.settings import Settings
 from cli.stack.processes import ChildProcess
 from correlation.resources.records import Resource
+from kafka_client.consumers import open_consumer
+from kafka_client.partition_offsets import list_ranges
 
 COUNTS = (1, 100, 1_000)
 WARM_SECONDS, MEASURED_SECONDS = 10, 30
 # Events of each stream in a second.
 TRICKLE = 10
+_TIMEOUT_SECONDS = 10.0
 
 
 class Found(NamedTuple):
@@ -59,7 +65,7 @@ def _measure(registered: list[Resource]) -> Found:
     with bench() as on:
         on.create_topics(dict.fromkeys(("events-a", "events-b"), 2))
         on.register(*registered)
-        job = job_process(on, java_cache=on.folder / "java")
+        job = job_process(on)
         try:
             start = _start(on, job)
             for second in range(WARM_SECONDS):
@@ -75,18 +81,46 @@ def _measure(registered: list[Resource]) -> Found:
             written = _metrics_bytes(on) - bytes_before
             durations = _durations(on, before)
             job.stop(60)
-            next_start = _start(on, job)
+            job = job_process(on, java_cache=on.folder / "java")
+            # The first of these starts stores the classes.
+            *_, next_start = (_start_and_stop(on, job) for _ in range(2))
         finally:
             job.stop(60)
     return Found(start, next_start, durations, cpu / wall, written / wall)
 
 
 def _start(on: Bench, job: ChildProcess) -> float:
-    """Start the job; return the seconds until it is running."""
-    begin = time.monotonic()
-    job.start()
-    wait_until_warm(on, job)
-    return time.monotonic() - begin
+    """Start the job; return the seconds until it is running.
+
+    Only new records are read: thousands of records of metrics would take a core for a second.
+    """
+    place = (on.topics.metrics, 0)
+    with closing(open_consumer({"bootstrap.servers": on.bootstrap}, "starts")) as consumer:
+        end = list_ranges(consumer, [place], _TIMEOUT_SECONDS)[place].end
+        consumer.assign([TopicPartition(*place, end)])
+
+        ready_at: list[int] = []
+
+        def is_running() -> bool:
+            while (message := consumer.poll(0)) is not None and not message.error():
+                value = message.value()
+                if message.key() == b"job" and value:
+                    record = orjson.loads(value)
+                    ready_at.extend([record["at"]] if record["state"] == "running" else [])
+            return bool(ready_at)
+
+        begin_us = time.time_ns() // 1_000
+        job.start()
+        wait_for(job, is_running)
+        return (ready_at[0] - begin_us) / 1_000_000
+
+
+def _start_and_stop(on: Bench, job: ChildProcess) -> float:
+    """Start the job, and stop it; return the seconds until it was running."""
+    try:
+        return _start(on, job)
+    finally:
+        job.stop(60)
 
 
 def _send(on: Bench, second: int, rng: np.random.Generator) -> None:
@@ -120,9 +154,10 @@ def run() -> list[Report]:
             "A thousand conditions and hardly any events",
             f"Kafka to Spark to Kafka, 2 slots, {2 * TRICKLE} events a second. Conditions have "
             "windows of 20 to 200 ms and thresholds of 0.3 to 0.9; those of the last row differ in "
-            "their names only. The next start has a checkpoint and stored classes of Java "
-            "(`COINCIDE_JAVA_CACHE`). Batches are whole triggers. Aims: batches of 0.5 s and a "
-            "start of 10 s, which are met.",
+            "their names only. A start ends when a batch was completed; the next start has a "
+            "checkpoint and stored classes of Java (`COINCIDE_JAVA_CACHE`). Batches are whole "
+            "triggers. Aims: batches of 0.5 s, which is met, and a start of 10 s, which is met by "
+            "all but the first.",
             (
                 "conditions",
                 "start",
