@@ -11,6 +11,7 @@ import uvicorn
 from pydantic import ValidationError
 
 from correlation.errors import CorrelationError
+from kafka_client.allocator import use_one_arena
 from kafka_client.connection import explain_silence
 from kafka_client.secrets import HidingFormatter
 from kafka_client.settings import describe
@@ -101,6 +102,7 @@ def serve(settings: Settings) -> int:
         port is taken, or a newer version of the software wrote a record of the config topic; 2
         when settings of access control are missing or not valid.
     """
+    use_one_arena()
     logging.basicConfig(level=settings.log_level.upper())
     for handler in logging.getLogger().handlers:
         handler.setFormatter(HidingFormatter(_FORMAT, settings.secrets))

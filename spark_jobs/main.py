@@ -26,6 +26,7 @@ from pydantic import ValidationError
 from pyspark.errors import PySparkException
 
 from correlation.errors import CorrelationError
+from kafka_client.allocator import use_one_arena
 from kafka_client.connection import explain_silence
 from kafka_client.rights import no_right
 from kafka_client.secrets import HidingFormatter
@@ -96,6 +97,7 @@ def main(start: WithoutCheckpoint | None = None) -> int:
         0 when the job was stopped or has read all records (`until_end`), 1 when it failed, 2 when
         a setting is not valid.
     """
+    use_one_arena()
     logging.basicConfig(level=logging.INFO, format=_FORMAT)
     # py4j logs every connection that it closes.
     logging.getLogger("py4j").setLevel(logging.WARNING)

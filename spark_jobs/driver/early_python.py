@@ -62,14 +62,19 @@ def start_fork_server(folder: Path) -> None:
 
 def start_daemons(folder: Path, environment: Mapping[str, str]) -> None:
     """Start the first daemon of each role of workers; see `start_early`."""
-    _start(
+    process = _start(
         [worker_daemon.__name__, worker_daemon.WORKERS],
         [folder / fork_client.socket_of_daemon(role) for role in worker_daemon.ROLES],
         environment,
     )
+    # It does not look at its input while it imports or compiles. Registered later, it runs before
+    # the function that waits for its end.
+    atexit.register(process.terminate)
 
 
-def _start(command: Sequence[str], paths: Sequence[Path], environment: Mapping[str, str]) -> None:
+def _start(
+    command: Sequence[str], paths: Sequence[Path], environment: Mapping[str, str]
+) -> subprocess.Popen[bytes]:
     """Start a module with arguments, and the descriptors of sockets on which it listens."""
     with ExitStack() as opened:
         numbers = []
@@ -87,6 +92,7 @@ def _start(command: Sequence[str], paths: Sequence[Path], environment: Mapping[s
             pass_fds=numbers,
         )
     atexit.register(end_child, process, _END_SECONDS)
+    return process
 
 
 def write_client(folder: Path) -> Path | None:

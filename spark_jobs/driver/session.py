@@ -15,6 +15,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from kafka_client.allocator import ARENAS
 from kafka_client.secrets import SENSITIVE_NAMES
 from spark_jobs.driver.child_end import end_child
 from spark_jobs.driver.early_python import start_early
@@ -34,6 +35,8 @@ _NAME = "coincide"
 _STATE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _NO_JAVA = "JAVA_GATEWAY_EXITED"
 _HOME = "SPARK_HOME"
+# Properties with environment variables of the workers begin with it.
+_VARIABLE = "spark.executorEnv."
 # Properties that `spark-submit` passes to Java or needs before the session exists.
 _READ_BY_JAVA = ("spark.driver.", "spark.jars", "spark.files", "spark.archives", "spark.submit.")
 _LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
@@ -90,6 +93,8 @@ def session_properties(settings: Settings) -> dict[str, str]:
         # Hadoop sets the modes of its files itself and ignores the umask of the process.
         "spark.hadoop.fs.permissions.umask-mode": settings.umask,
         "spark.redaction.regex": SENSITIVE_NAMES,
+        # Executors of a cluster do not inherit it; see `kafka_client.allocator`.
+        f"{_VARIABLE}{ARENAS}": os.environ.get(ARENAS, "1"),
     }
     if is_local(settings.checkpoint):
         properties["spark.sql.streaming.checkpointFileManagerClass"] = _LOCAL_CHECKPOINTS
@@ -129,11 +134,20 @@ def _socket_folder(scratch: Path) -> Path:
     return ScratchFolder("s", _SHORT).path
 
 
-def _interpreter(sockets: Path, workers: Mapping[str, str]) -> str:
+def _interpreter(sockets: Path, environment: Mapping[str, str]) -> str:
     """Return the interpreter for Spark's Python processes on this machine."""
     given = os.environ["PYSPARK_PYTHON"]
     # Processes that are started early have this interpreter.
-    return start_early(sockets, workers) if given == sys.executable else given
+    return start_early(sockets, environment) if given == sys.executable else given
+
+
+def _environment(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment variables that properties set for the workers."""
+    return {
+        name.removeprefix(_VARIABLE): value
+        for name, value in properties.items()
+        if name.startswith(_VARIABLE)
+    }
 
 
 def _java_did_not_start(error: PySparkException | Py4JJavaError) -> bool:
@@ -214,7 +228,7 @@ def open_session(settings: Settings, workers: Mapping[str, str] | None = None) -
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
             archive, sockets = open_archive(settings.java_cache, scratch), _socket_folder(scratch)
             # Processes import their modules while Java starts.
-            interpreter = _interpreter(sockets, workers)
+            interpreter = _interpreter(sockets, {**_environment(properties), **workers})
             ours |= {**_LOOPBACK, **_one_process(scratch, sockets, archive)}
             home = archive.home if archive is not None else scratch / "home"
             starting.enter_context(_fast_home(home))
@@ -244,11 +258,12 @@ def open_session(settings: Settings, workers: Mapping[str, str] | None = None) -
         raise SettingError(f"COINCIDE_SPARK_PROPERTIES: {problem}") from error
     context = session.sparkContext
     context.setLogLevel("ERROR")
+    context.environment.update(workers)
     if interpreter is None and str(context.master).startswith("local"):
-        interpreter = _interpreter(_socket_folder(ScratchFolder("forks").path), workers)
+        folder = _socket_folder(ScratchFolder("forks").path)
+        interpreter = _interpreter(folder, context.environment)
     if interpreter is not None:
         context.pythonExec = interpreter
-    context.environment.update(workers)
     return session
 
 

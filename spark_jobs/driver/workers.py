@@ -61,12 +61,13 @@ def kill_workers(session: SparkSession) -> None:
     # Java knows them on every operating system.
     jvm: Any = session._jvm  # noqa: SLF001 - see above
     handle = jvm.java.lang.ProcessHandle
-    killed = 0
+    killed = set()
     for root in (handle.current(), handle.of(os.getpid()).get()):
         for process in root.descendants().toArray():
             if worker_daemon.__name__ in process.info().commandLine().orElse(""):
-                killed += bool(process.destroyForcibly())
-    _log.warning("%d Python workers were killed", killed)
+                process.destroyForcibly()
+                killed.add(process.pid())
+    _log.warning("%d processes of Python workers were killed", len(killed))
 
 
 def stop_query(

@@ -40,7 +40,7 @@ class Request(NamedTuple):
         os.environ.clear()
         os.environ.update(self.environment)
         given = self.environment.get("PYTHONPATH", "").split(os.pathsep)
-        sys.path[:0] = [it for it in given if it and it not in sys.path]
+        sys.path[1:1] = [it for it in given if it and it not in sys.path]
         sys.argv[:] = self.command
 
     def run(self) -> None:

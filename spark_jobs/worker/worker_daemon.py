@@ -117,6 +117,7 @@ def take_place(listeners: Sequence[socket.socket]) -> bool:
     received.take_streams()
     received.close_streams()
     received.request.apply()
+    os.environ.update(NO_THREADS)
     # Without its client, the daemon finds the end of its input.
     with suppress(OSError):
         received.client.sendall(b"+")

@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from spark_jobs.worker import fork_client, fork_server
-from tests.support.command import command_line, is_python_worker, process_tree, send_signal
+from spark_jobs.worker.worker_daemon import WARM_KINDS
+from tests.support.command import (
+    command_line,
+    is_python_worker,
+    parent,
+    process_tree,
+    send_signal,
+    variables,
+)
 from tests.support.files import paths_below
 from tests.support.patience import PATIENCE_SECONDS, wait_until
 
@@ -31,6 +39,7 @@ PROPERTIES = {
     "spark.hadoop.fs.example.secret": SECRET,
     "spark.odd": "  x = y : z # ! \\ 'q' \"d\" $HOME é\t|",
     "spark.driver.memory": "600m",
+    "spark.executorEnv.GIVEN": "to the workers",
 }
 # Opens the session as the job does, prints the properties in force, and waits.
 SCRIPT = """\
@@ -41,13 +50,14 @@ from spark_jobs.errors import SettingError
 from spark_jobs.driver import session as driver
 from spark_jobs.driver.session import open_session
 from spark_jobs.settings import Settings
+from spark_jobs.worker.worker_daemon import WARM_KINDS
 settings = Settings()
 # A slow machine stores the classes of Java for longer than a job waits.
 driver._JAVA_END_SECONDS = float(sys.argv[1])
 # Runs after the functions that are registered later.
 atexit.register(lambda: print("Java's exit code:", SparkContext._gateway.proc.poll()))
 try:
-    session = open_session(settings)
+    session = open_session(settings, {WARM_KINDS: "within"})
 except SettingError as error:
     sys.exit(f"refused: {error}")
 found = {name: session.conf.get(name) for name in settings.spark_properties}
@@ -57,7 +67,8 @@ if "WRITTEN" in os.environ:
     path = context._jvm.org.apache.hadoop.fs.Path(os.environ["WRITTEN"])
     path.getFileSystem(context._jsc.hadoopConfiguration()).create(path, True).close()
 found |= {"master": context.master, "python": context.pythonExec}
-found["path"] = context.parallelize([0]).map(lambda _: sys.path).first()
+worker = context.parallelize([0]).map(lambda _: (os.getppid(), sys.path, dict(os.environ))).first()
+found["worker"] = dict(zip(("daemon", "path", "variables"), worker, strict=True))
 print(json.dumps(found), flush=True)
 sys.stdin.read()
 """
@@ -138,7 +149,7 @@ def broken_chmod(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
 
 def test_properties_are_in_force_and_on_no_command_line(opened: Opened) -> None:
     found = dict(opened.found)
-    del found["path"]
+    del found["worker"]
     python = found.pop("python")
     assert found == {**PROPERTIES, "master": "local[1]"}
     # Spark starts the client of the fork server, which is a script.
@@ -154,10 +165,20 @@ def test_properties_are_in_force_and_on_no_command_line(opened: Opened) -> None:
 
 
 def test_python_workers_import_the_installed_pyspark(opened: Opened) -> None:
-    workers = [it for it in process_tree(opened.pid) if is_python_worker(it)]
-    assert workers
-    assert opened.found["path"]
-    assert not [it for it in opened.found["path"] if it.endswith(".zip") and Path(it).exists()]
+    path = opened.found["worker"]["path"]
+    assert path
+    assert not [it for it in path if it.endswith(".zip") and Path(it).exists()]
+
+
+def test_python_workers_are_forked_from_a_process_that_was_started_early(opened: Opened) -> None:
+    worker = opened.found["worker"]
+    assert is_python_worker(worker["daemon"])
+    early = parent(worker["daemon"])
+    # Spark's processes are below Java.
+    assert parent(early) == opened.pid
+    for found in (worker["variables"], variables(early)):
+        assert (found[WARM_KINDS], found["GIVEN"]) == ("within", "to the workers")
+        assert found["MALLOC_ARENA_MAX"] == "1"
 
 
 def test_java_ends_before_the_temporary_files_are_removed(tmp_path: Path) -> None:

@@ -112,8 +112,12 @@ def variables(pid: int) -> dict[str, str]:
 
 def has_socket(pid: int) -> bool:
     """Return whether a process has a socket open."""
-    links = Path(f"/proc/{pid}/fd").iterdir()
-    return any(str(it.readlink()).startswith("socket:") for it in links if it.is_symlink())
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        # It may be closed in the meantime.
+        with suppress(FileNotFoundError):
+            if str(link.readlink()).startswith("socket:"):
+                return True
+    return False
 
 
 def is_python_worker(pid: int) -> bool:
@@ -126,10 +130,10 @@ def is_python_worker(pid: int) -> bool:
     if "worker_daemon" not in line or " -IS " in line:
         return False
     # The arguments are those of the process from which it is forked.
-    return not re.search(r"( \d+)+ $", line) or "worker_daemon" in command_line(_parent(pid))
+    return not re.search(r"( \d+)+ $", line) or "worker_daemon" in command_line(parent(pid))
 
 
-def _parent(pid: int) -> int:
+def parent(pid: int) -> int:
     """Return the parent of a process, or 0 after its end."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()

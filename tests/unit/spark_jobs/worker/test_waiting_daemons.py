@@ -16,7 +16,13 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 import pytest
 
 from spark_jobs.worker.worker_daemon import ROLE, ROLES, SLOTS, WARM_KINDS
-from tests.support.command import command_line, has_socket, is_python_worker, process_tree
+from tests.support.command import (
+    command_line,
+    has_socket,
+    is_python_worker,
+    parent,
+    process_tree,
+)
 from tests.support.patience import wait_until
 
 if TYPE_CHECKING:
@@ -34,6 +40,16 @@ folder = Path(sys.argv[1])
 start_daemons(folder, {sys.argv[2]: sys.argv[3]})
 print(write_client(folder), flush=True)
 sys.stdin.readline()
+"""
+# A module whose import does not end by itself.
+_ENDLESS = """
+import signal, sys
+def end(*_):
+    print("terminated", flush=True)
+    sys.exit()
+signal.signal(signal.SIGTERM, end)
+print("importing", flush=True)
+signal.pause()
 """
 
 
@@ -118,8 +134,10 @@ def test_each_role_has_a_daemon_that_takes_the_place_of_its_client(
         assert {*workers} < daemons
         assert daemons.isdisjoint({slots.pid, moving.pid})
         # To fork a process with threads is not safe.
-        for daemon in daemons - {*workers}:
-            assert len(list(Path(f"/proc/{daemon}/task").iterdir())) == 1
+        (template,) = {parent(it) for it in daemons - {*workers}}
+        assert template in process_tree(owner.process.pid)
+        for pid in (template, *daemons - {*workers}):
+            assert len(list(Path(f"/proc/{pid}/task").iterdir())) == 1
         for connection in connections:
             connection.close()
     # Spark has closed their input.
@@ -174,11 +192,38 @@ def test_daemon_waits_on_when_a_client_has_ended(owner: Owner, folder: Path) -> 
         connection.close()
 
 
-def test_daemons_end_with_the_owner_and_not_by_an_interrupt(owner: Owner) -> None:
+def test_daemons_wait_on_after_an_interrupt(owner: Owner, folder: Path) -> None:
     wait_until(lambda: len(owner.daemons()) == len(ROLES))
     daemons = owner.daemons()
-    for daemon in daemons:
-        os.kill(daemon, signal.SIGINT)
+    for pid in {*daemons, *map(parent, daemons)}:
+        os.kill(pid, signal.SIGINT)
+    for role in ROLES:
+        with client(owner, role, folder) as process:
+            connection, worker = started_worker(process)
+            assert worker in owner.daemons()
+            connection.close()
+
+
+def test_daemons_end_with_the_owner(owner: Owner) -> None:
+    wait_until(lambda: len(owner.daemons()) == len(ROLES))
+    daemons = owner.daemons()
     owner.process.communicate()
-    # The owner has waited for them.
-    assert not [it for it in daemons if command_line(it)]
+    wait_until(lambda: not [it for it in daemons if command_line(it)])
+
+
+def test_owner_does_not_wait_for_daemons_that_import(folder: Path) -> None:
+    (folder / "pyarrow.py").write_text(_ENDLESS)
+    command = [sys.executable, "-c", _OWNER, str(folder), WARM_KINDS, _KINDS]
+    path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
+    # The command is this test's own.
+    with subprocess.Popen(  # noqa: S603
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+    ) as process:
+        assert process.stdout is not None
+        assert "importing\n" in {process.stdout.readline() for _ in range(2)}
+        assert process.communicate()[0] == "terminated\n"
+        assert process.returncode == 0
