@@ -236,6 +236,8 @@ class Group:
             on.broker.kill()
             self._pace.wait(fault.seconds)
         else:
+            if fault.victim is Victim.WORKER:
+                on.note_orphans(pid)
             send_signal(pid, signal.SIGKILL)
             if fault.victim is Victim.JVM:
                 # The files and topics are now as the JVM has left them.

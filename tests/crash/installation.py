@@ -117,6 +117,8 @@ class Installation(Generic[L]):
         self._metrics: dict[bytes, dict[str, Any]] = {}
         # Starts of the processes of the job that were seen: none of them may outlive its job.
         self._known: dict[int, str] = {}
+        # Workers whose daemon was killed, with their starts.
+        self._orphans: dict[int, str] = {}
 
     def __enter__(self) -> Self:
         with ExitStack() as opened:
@@ -215,7 +217,7 @@ class Installation(Generic[L]):
                 worker.start()
         if not self.job.process.running:
             self.restarts += 1
-            self.job.process.start()
+            self._start_job()
         self.note_processes()
 
     def note_processes(self) -> None:
@@ -230,7 +232,14 @@ class Installation(Generic[L]):
         """Return the processes of the job, parents before their children."""
         pid = self.job.process.pid
         found = [] if pid is None or not self.job.process.running else [*process_tree(pid)]
-        return found if self.cluster is None else found + self.cluster.processes()
+        if self.cluster is not None:
+            found += self.cluster.processes()
+        return found + [it for it, start in self._orphans.items() if start == start_of(it)]
+
+    def note_orphans(self, daemon: int) -> None:
+        """Note the workers of a daemon that is about to be killed: Spark goes on to use them."""
+        found = {it: start_of(it) for it in process_tree(daemon) if it != daemon}
+        self._orphans |= {pid: start for pid, start in found.items() if start}
 
     def executors(self) -> list[int]:
         """Return the executors of a cluster: processes in which Spark runs the tasks of a job."""
@@ -324,6 +333,11 @@ class Installation(Generic[L]):
         # Executors may still write to it.
         self._wait(lambda: not self.executors(), "executors are left", start=False)
         shutil.rmtree(self.checkpoint)
+        self._start_job()
+
+    def _start_job(self) -> None:
+        # Those of the former job must end with it.
+        self._orphans = {}
         self.job.process.start()
 
     def _wait(self, is_done: Callable[[], bool], problem: str, *, start: bool = True) -> None:
