@@ -82,8 +82,10 @@ def _measure(registered: list[Resource]) -> Found:
             durations = _durations(on, before)
             job.stop(60)
             job = job_process(on, java_cache=on.folder / "java")
-            # The first of these starts stores the classes.
-            *_, next_start = (_start_and_stop(on, job) for _ in range(2))
+            # Its end stores the classes.
+            _start(on, job)
+            job.stop(60)
+            next_start = _start(on, job)
         finally:
             job.stop(60)
     return Found(start, next_start, durations, cpu / wall, written / wall)
@@ -98,7 +100,6 @@ def _start(on: Bench, job: ChildProcess) -> float:
     with closing(open_consumer({"bootstrap.servers": on.bootstrap}, "starts")) as consumer:
         end = list_ranges(consumer, [place], _TIMEOUT_SECONDS)[place].end
         consumer.assign([TopicPartition(*place, end)])
-
         ready_at: list[int] = []
 
         def is_running() -> bool:
@@ -106,21 +107,14 @@ def _start(on: Bench, job: ChildProcess) -> float:
                 value = message.value()
                 if message.key() == b"job" and value:
                     record = orjson.loads(value)
-                    ready_at.extend([record["at"]] if record["state"] == "running" else [])
+                    if record["state"] == "running":
+                        ready_at.append(record["at"])
             return bool(ready_at)
 
         begin_us = time.time_ns() // 1_000
         job.start()
         wait_for(job, is_running)
         return (ready_at[0] - begin_us) / 1_000_000
-
-
-def _start_and_stop(on: Bench, job: ChildProcess) -> float:
-    """Start the job, and stop it; return the seconds until it was running."""
-    try:
-        return _start(on, job)
-    finally:
-        job.stop(60)
 
 
 def _send(on: Bench, second: int, rng: np.random.Generator) -> None:

@@ -16,7 +16,7 @@ from spark_jobs.worker.worker_daemon import GENERATION
 from tests.support.command import is_python_worker, process_tree, send_signal, variables
 from tests.support.hanging import process_state, stop_processes
 from tests.support.job import JobUnderTest, total
-from tests.support.patience import MAX_DELAY_US, PATIENCE_SECONDS
+from tests.support.patience import MAX_DELAY_US, PATIENCE_SECONDS, wait_until
 from tests.support.workload import NearCondition, Workload
 
 if TYPE_CHECKING:
@@ -123,7 +123,8 @@ def test_query_with_stopped_workers_is_stalled_then_restarted_with_others(
                     and record["last_batch_at"] > stalled_at
                 )
             )
-            # The former workers still exist, or were killed; none of them works.
+            # The former workers were killed.
+            wait_until(lambda: not [pid for pid in workers if process_state(pid) == "T"])
             fresh = {pid for pid in python_workers(job) if process_state(pid) != "T"}
             assert fresh
             assert fresh.isdisjoint(workers)

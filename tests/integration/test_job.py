@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 import uuid
 from collections.abc import Iterator
@@ -19,8 +20,9 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from cli.errors import ProcessError
 from correlation.resources.partitioning import Partitioning
 from correlation.resources.streams import Stream
+from kafka_client.allocator import ARENAS
 from spark_jobs.worker import fork_server, worker_daemon
-from tests.support.command import command_line, process_tree
+from tests.support.command import command_line, process_tree, variables
 from tests.support.files import visible_to_others
 from tests.support.job import JobUnderTest, total
 from tests.support.kafka import Sent, produce
@@ -104,6 +106,15 @@ def test_fork_server_runs_beside_the_workers(job: JobUnderTest) -> None:
     # On a busy machine, processes that plan the query may not have waited for it.
     for module in (fork_server, worker_daemon):
         assert any(module.__name__ in it for it in commands)
+
+
+def test_processes_of_the_job_have_one_arena(job: JobUnderTest) -> None:
+    server = next(
+        pid
+        for pid in process_tree(job.process.pid or 0)
+        if fork_server.__name__ in command_line(pid)
+    )
+    assert variables(server)[ARENAS] == os.environ.get(ARENAS, "1")
 
 
 def test_alarm_record_says_what_where_and_how_sure(job: JobUnderTest) -> None:

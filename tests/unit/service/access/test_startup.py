@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import trustme
 from pydantic import ValidationError
 
+from kafka_client.allocator import ARENAS
 from service.access.keys import write_keys
 from service.access.startup import access_problems
 from service.main import WRONG_SETTING, serve
@@ -88,12 +90,19 @@ def test_files_of_tls_are_checked(tmp_path: Path) -> None:
     assert problems(**paths, tls_client_ca=authority) == []
 
 
-def test_service_does_not_start(capsys: pytest.CaptureFixture[str]) -> None:
+def test_service_does_not_start(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Set first: it is then removed after the test.
+    monkeypatch.setenv(ARENAS, "9")
+    monkeypatch.delenv(ARENAS)
     # Neither the broker nor the port is tried.
     assert serve(Settings(host=OPEN_HOST, bootstrap="127.0.0.1:1")) == WRONG_SETTING
     assert capsys.readouterr().err.startswith(
         f"coincide: COINCIDE_HOST: other machines reach {OPEN_HOST}"
     )
+    # Before any thread is started.
+    assert os.environ[ARENAS] == "1"
 
 
 @pytest.mark.parametrize("given", ["editor:", "viewer:", "editor:a-,", "editor:A B", "owner"])

@@ -39,5 +39,21 @@ def test_memory_is_that_of_driver_java_and_workers() -> None:
         assert use.look() is found
 
 
+@needs_proc
+def test_workers_are_those_that_the_driver_has_started_too() -> None:
+    command = [sys.executable, "-c", WORKER, "spark_jobs.worker.worker_daemon"]
+    with subprocess.Popen(  # noqa: S603 - a process of this test
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        # In the place of Java, a process without children.
+        with subprocess.Popen(["sleep", "600"]) as java:  # noqa: S607 - as above
+            found = MemoryUse(java.pid).look()
+            java.kill()
+        process.communicate()
+        assert 2**26 <= found["workers"] < 2**28
+
+
 def test_memory_is_empty_where_it_is_not_known(tmp_path: Path) -> None:
     assert MemoryUse(os.getpid(), tmp_path).look() == {}
